@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
-import { providerOf } from "../../test/contract/cell-fixtures.ts";
+import { hostTree, providerOf } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import type { AgentConnection } from "./agent-registry.ts";
 import { AgentWatch } from "./agent-watch.ts";
@@ -66,7 +66,9 @@ test.each([
   "no host goes down before the conductor has listened for long enough, at its start and after the database was away for %d s",
   async (awayS) => {
     const clock = new ManualClock();
-    const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
+    const ledger = new MemoryLedger();
+    const store = new MemoryCellStore({ clock, ledger });
+    await ledger.putTrees([hostTree(0, 1)]);
     const host = { name: "host-0", rootProvider: providerOf(0) };
     await store.hostsUp("a", [host]);
     clock.advance(60_000);

@@ -13,6 +13,7 @@ import { GuestJudge } from "./guest-judge.ts";
 import { GuestSettler } from "./guest-settler.ts";
 import { StepCommitter } from "./step-committer.ts";
 import { TreeKeeper } from "./tree-keeper.ts";
+import { treeOfReport } from "./tree-of.ts";
 
 const clock = new ManualClock();
 const uuid = "00000000-0000-4000-8000-000000000001";
@@ -160,6 +161,15 @@ test.each([
   ["a host that could give its devices the name of another host", "h", "h_1"],
 ])("refuses %s, when it comes up for the first time", async (_, host, other) => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const [root] = report(0).providers;
+  const otherTree = {
+    ...report(0),
+    rootProvider: OTHER_ROOT,
+    providers: [{ ...root!, uuid: OTHER_ROOT, name: other }],
+  };
+  const tree = treeOfReport({ ...otherTree, host: other });
+  if ("refused" in tree) throw new Error(tree.refused);
+  await ledger.reportTrees([tree]);
   await store.hostsUp("b", [{ name: other, rootProvider: OTHER_ROOT }]);
   const ofHost = { ...connection, hosts: new Map([[host, { host, guests: [], incarnation: "memory/0" }]]) };
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
@@ -167,6 +177,48 @@ test.each([
   await trees.take(named, ofHost);
   expect(sent).toMatchObject([{ body: { value: { refused: expect.stringContaining(`there is a host "${other}"`) } } }]);
   expect((await store.hosts()).map(({ name }) => name)).toEqual([other]);
+});
+
+test("a host that was removed does not come up again without its tree when the agent's hosts are brought up", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  await trees.take(report(1), connection);
+  await store.hostAdmin().setForcedDown("h", true);
+  expect(await store.hostAdmin().removeHost("h", 0)).toBe("removed");
+  const raised = trees.raise(["a"]);
+  await eventually("the question for its guests", () => sent.at(-1)?.body?.$case === "listGuests");
+  const question = sent.at(-1)?.body;
+  comparer.listed(
+    { host: "h", query: question?.$case === "listGuests" ? question.value.query : 0, guests: [] },
+    connection,
+  );
+  await raised;
+  expect([await store.hosts(), trees.hosts()]).toEqual([[], []]);
+  await trees.take(report(2), connection);
+  expect(sent.at(-1)).toMatchObject({ body: { value: { refused: "", revision: 2 } } });
+  expect((await ledger.dump()).providers.map(({ name }) => name)).toEqual(["h"]);
+  expect((await store.hosts()).map(({ name, up }) => [name, up])).toEqual([["h", true]]);
+  expect(trees.hosts().map(({ host }) => host)).toEqual(["h"]);
+});
+
+test("refuses a report of a host that is removed while it is processed, until the agent reports the tree again", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const removing = {
+    knownRoots: store.knownRoots.bind(store),
+    hostsNamedAlike: store.hostsNamedAlike.bind(store),
+    hostsUp: async (...up: Parameters<typeof store.hostsUp>) => {
+      if (sent.length === 1) await store.hostAdmin().removeHost("h", 0);
+      return store.hostsUp(...up);
+    },
+  };
+  const trees = new TreeKeeper({ ledger, store: removing, comparer, commits, events, holders, carries: () => true });
+  await trees.take(report(1), connection);
+  await trees.take(report(2), connection);
+  expect(sent.at(-1)).toMatchObject({ body: { value: { refused: expect.stringContaining("was removed") } } });
+  expect([await store.hosts(), trees.hosts()]).toEqual([[], []]);
+  await trees.take(report(3), connection);
+  expect((await ledger.dump()).providers.map(({ name }) => name)).toEqual(["h"]);
+  expect((await store.hosts()).map(({ name }) => name)).toEqual(["h"]);
 });
 
 test("brings no host up whose agent knows no database and does not list its guests, until it does", async () => {

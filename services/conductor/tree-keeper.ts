@@ -21,6 +21,10 @@ const NOT_LISTED =
   "the agent has not listed the guests of the host, which must be compared with the cell's database before the host first comes up: the host is " +
   "asked again with the agent's next report; if that fails, too, see the log of the agent";
 
+const REMOVED =
+  "the host was removed after its tree was stored: it comes up as a new host with the agent's next report; to keep it out of the cloud, remove it from " +
+  "the agent's hosts and delete its service again";
+
 /** Why a report was refused, or what the cell keeps although the report leaves it out. */
 type Verdict = { readonly refused: string } | { readonly kept: string[] };
 
@@ -43,7 +47,8 @@ export class TreeKeeper {
   readonly #knownRoot: SharedStep<string, KnownRoot>;
   readonly #namedAlike: SharedStep<{ readonly name: string; readonly agentId: string }, string | null>;
   readonly #reportTree: SharedStep<ProviderTree, ReportOutcome>;
-  readonly #hostUp: SharedStep<HostUp, undefined>;
+  /** Tells of each host whether it is up. It is not if it was removed after its tree was reported. */
+  readonly #hostUp: SharedStep<HostUp, boolean>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #carries: (connection: AgentConnection, host: string) => boolean;
   /** The hosts that this conductor has brought up, with their root providers. */
@@ -71,9 +76,10 @@ export class TreeKeeper {
     this.#namedAlike = new SharedStep((hosts) => store.hostsNamedAlike(hosts));
     this.#reportTree = new SharedStep((trees) => ledger.reportTrees(trees));
     this.#hostUp = new SharedStep(async (hosts) => {
+      const removed = new Set<string>();
       for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
-        await store.hostsUp(agentId, ofAgent);
-      return hosts.map(() => undefined);
+        for (const name of await store.hostsUp(agentId, ofAgent)) removed.add(name);
+      return hosts.map(({ name }) => !removed.has(name));
     });
   }
 
@@ -143,8 +149,12 @@ export class TreeKeeper {
       ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
       hypervisor,
     };
-    if ((await this.#whileCarried(report.host, connection, "hosts-up", this.#hostUp, up)) === null)
-      return { refused: NOT_CARRIED };
+    const isUp = await this.#whileCarried(report.host, connection, "hosts-up", this.#hostUp, up);
+    if (isUp === null) return { refused: NOT_CARRIED };
+    if (!isUp.outcome) {
+      this.#up.get(connection)?.delete(report.host);
+      return { refused: REMOVED };
+    }
     if (!(await this.#holders.isStillFree(connection, report.host))) return { refused: NOT_CARRIED };
     const twin = root.outcome.hosts.length > 0 ? null : await this.#twinOf(report, connection, tree.root);
     if (twin !== null) return { refused: twin };
@@ -203,7 +213,9 @@ export class TreeKeeper {
       const hosts = [...(this.#up.get(connection)?.values() ?? [])];
       const raise = async (up: HostUp) => {
         await this.#comparer.compare(connection, up.name);
-        await this.#whileCarried(up.name, connection, "hosts-up", this.#hostUp, up);
+        const isUp = await this.#whileCarried(up.name, connection, "hosts-up", this.#hostUp, up);
+        // A removed host comes back only with its tree, which its agent reports again.
+        if (isUp?.outcome === false) this.#up.get(connection)?.delete(up.name);
       };
       // Each worker takes the next host when it has finished one, so that a host that hangs or fails does not delay the others.
       const raiseOneByOne = async () => {

@@ -64,6 +64,7 @@ export function hostContract(cell: () => CellUnderTest): void {
   test("tells which host a root provider belongs to, and whether the provider is in the ledger", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0), { ...hostOf(8), rootProvider: providerOf(0) }]);
+    await store.hostsUp("agent-2", [{ ...hostOf(9), rootProvider: providerOf(2) }]);
     await store.hostsUp("agent-2", [{ ...hostOf(9), rootProvider: providerOf(99) }]);
     expect(await store.knownRoots([1, 0, 99, 98, 0].map(providerOf))).toEqual([
       { name: "host-1", hosts: [] },

@@ -103,6 +103,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
     describe("hosts that fall silent at once", () => {
       const names = (...numbers: readonly number[]) => numbers.map((number) => `host-${number}`);
       const up = async (hosts: readonly number[]) => {
+        await subject.ledger.reportTrees(hosts.map((host) => oneProvider(host, 4)));
         for (const host of hosts)
           await subject.cell.hostsUp(`agent-${host}`, [{ name: `host-${host}`, rootProvider: providerOf(host) }]);
       };

@@ -47,6 +47,36 @@ export function hostRemovals(subject: () => Subject): void {
       ]);
     });
 
+    test("ends it: a host that comes up afterwards is no host without its tree, and is a new one with it", async () => {
+      const { admin, cell, ledger } = subject();
+      await admin.setForcedDown("host", true);
+      expect(await remove("host", HOUR_MS)).toBe("removed");
+      const both = [
+        { name: "host", rootProvider: HOST },
+        { name: "host-7", rootProvider: providerOf(7) },
+      ];
+      expect(await cell.hostsUp("agent-1", both)).toEqual(["host"]);
+      expect((await admin.adminHosts(null)).map(({ name }) => name)).toEqual(["host-7"]);
+      await ledger.reportTrees([hostTree()]);
+      expect(await cell.hostsUp("agent-1", both)).toEqual([]);
+      expect((await admin.adminHosts(null)).map(({ name }) => name)).toEqual(["host", "host-7"]);
+    });
+
+    test("and reports that bring the host up at the same moment: the host has its tree, or is gone with it", async () => {
+      const { admin, cell } = subject();
+      for (let host = 30; host < 50; host += 1) {
+        const name = `host-${host}`;
+        const up = () => cell.hostsUp("agent-3", [{ name, rootProvider: providerOf(host) }]);
+        await subject().ledger.reportTrees([oneProvider(host, 8)]);
+        if (host % 2 === 0) await up();
+        const [removal] = await Promise.all([remove(name), up(), up()]);
+        const stays = removal === "unknown";
+        expect(removal).toBe(stays ? "unknown" : "removed");
+        expect((await admin.adminHosts([name])).length).toBe(stays ? 1 : 0);
+        expect((await providers()).includes(name)).toBe(stays);
+      }
+    });
+
     test("is refused while its agent is heard, unless an operator has forced the host down", async () => {
       const { admin } = subject();
       expect(await remove("host", HOUR_MS)).toBe("agent-seen");

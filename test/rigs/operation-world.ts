@@ -98,7 +98,7 @@ export class OperationWorldModel {
     this.hosts[host]?.put(serverId(server), attemptIdOf(taken.task.id, 0), "running");
   }
 
-  #up(host: number): Promise<void> {
+  #up(host: number): Promise<readonly string[]> {
     return this.store.hostsUp(`agent-${host}`, [{ name: hostName(host), rootProvider: providerOf(host) }]);
   }
 

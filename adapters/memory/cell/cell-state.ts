@@ -203,7 +203,7 @@ export class CellState {
 }
 
 /** The means of a step: the rows, the ledger's transaction, and the single moment at which the whole step happens. */
-export interface CellTransaction extends Pick<MemoryTransaction, "applyAllocations" | "emit"> {
+export interface CellTransaction extends Pick<MemoryTransaction, "applyAllocations" | "emit" | "providers"> {
   readonly cell: CellState;
   readonly xid: number;
   readonly nowMs: number;

@@ -58,7 +58,7 @@ import {
   homeOf,
   hostNamedAlike,
   hostsInCell,
-  hostUpStep,
+  hostsUpStep,
   knownRootsOf,
   residentsOf,
   sightingOf,
@@ -206,11 +206,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
 
   // --- HostStore
 
-  async hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
-    this.step((tx) => {
-      tx.cell.agents.set(agentId, tx.nowMs);
-      for (const host of hosts) hostUpStep(tx, agentId, host);
-    });
+  async hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<readonly string[]> {
+    return this.step((tx) => hostsUpStep(tx, agentId, hosts));
   }
 
   async agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {

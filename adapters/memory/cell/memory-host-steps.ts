@@ -10,7 +10,19 @@ import type { Home } from "../../../core/tasks/home.ts";
 import type { Host } from "../../../core/tasks/server.ts";
 import type { CellState, CellTransaction, HostRow, MigrationRow, ServerRow } from "./cell-state.ts";
 
-export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootProvider, hypervisor }: HostReport): void {
+/** Returns the names of the unknown hosts that have no root provider. */
+export function hostsUpStep(tx: CellTransaction, agentId: string, hosts: readonly HostReport[]): readonly string[] {
+  tx.cell.agents.set(agentId, tx.nowMs);
+  const isNew = ({ name }: HostReport) => !tx.cell.hosts.has(name);
+  const roots = new Set<string>(hosts.some(isNew) ? tx.providers().map(({ uuid }) => uuid) : []);
+  const rootless = new Set(
+    hosts.filter((host) => isNew(host) && !roots.has(host.rootProvider)).map(({ name }) => name),
+  );
+  for (const host of hosts) if (!rootless.has(host.name)) hostUpStep(tx, agentId, host);
+  return [...rootless].sort(compare);
+}
+
+function hostUpStep(tx: CellTransaction, agentId: string, { name, rootProvider, hypervisor }: HostReport): void {
   const before = tx.cell.hosts.get(name);
   const up = !tx.cell.forcedDown.has(name);
   const after: HostRow = {

@@ -236,7 +236,7 @@ export class PostgresCellStore implements CellStore {
 
   // --- HostStore
 
-  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<readonly string[]> {
     return writeHostsUp(this.#pool, agentId, hosts);
   }
 

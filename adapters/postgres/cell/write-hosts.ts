@@ -96,23 +96,41 @@ export async function readHostsNamedAlike(
   return hosts.map((_, at) => found.get(at) ?? null);
 }
 
-/** Lock order: the agent, then hosts by name. An unchanged host is not written, because views follow this table. */
-export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly HostReport[]): Promise<void> {
+/**
+ * Lock order: the agent, then hosts by name, then the root providers of new hosts. A removal of a host locks in the same order. It ends either before
+ * the host is looked up, whose root provider is gone then, or after the host is up. An unchanged host is not written, because views follow this
+ * table.
+ */
+export async function writeHostsUp(
+  pool: Pool,
+  agentId: string,
+  hosts: readonly HostReport[],
+): Promise<readonly string[]> {
   const lastOfEach = [...new Map(hosts.map((host) => [host.name, host])).values()];
-  await queryStored(pool, {
+  const rootless = await queryStored<{ readonly name: string }>(pool, {
     name: "hosts_up",
     text: `with agent as (
-        insert into agents (id, seen_at) values ($1, now()) on conflict (id) do update set seen_at = now()
+        insert into agents (id, seen_at) values ($1, now()) on conflict (id) do update set seen_at = now() returning id
+      ), wanted as (
+        select * from unnest($2::text[], $3::uuid[], $4::jsonb[]) as w (name, root_provider, hypervisor)
+      ), known as (
+        select h.name from agent, hosts h where h.name = any ($2::text[]) order by h.name collate "C" for no key update of h
+      ), new as (
+        select w.name from wanted w join resource_providers p on p.uuid = w.root_provider
+        where not exists (select from known k where k.name = w.name) order by p.uuid for key share of p
+      ), written as (
+        insert into hosts (name, root_provider, agent_id, up, hypervisor)
+        select w.name, w.root_provider, $1, true,
+          coalesce(w.hypervisor, (select h.hypervisor from hosts h where h.name = w.name), '{}')
+        from wanted w where w.name in (select name from known union all select name from new) order by w.name collate "C"
+        on conflict (name) do update
+        set root_provider = excluded.root_provider, agent_id = excluded.agent_id, up = not hosts.forced_down,
+          hypervisor = excluded.hypervisor, updated_at = now()
+        where (not hosts.up and not hosts.forced_down) or hosts.root_provider <> excluded.root_provider
+          or hosts.agent_id <> excluded.agent_id or hosts.hypervisor <> excluded.hypervisor
       )
-      insert into hosts (name, root_provider, agent_id, up, hypervisor)
-      select w.name, w.root_provider, $1, true,
-        coalesce(w.hypervisor, (select h.hypervisor from hosts h where h.name = w.name), '{}')
-      from unnest($2::text[], $3::uuid[], $4::jsonb[]) as w (name, root_provider, hypervisor) order by w.name collate "C"
-      on conflict (name) do update
-      set root_provider = excluded.root_provider, agent_id = excluded.agent_id, up = not hosts.forced_down,
-        hypervisor = excluded.hypervisor, updated_at = now()
-      where (not hosts.up and not hosts.forced_down) or hosts.root_provider <> excluded.root_provider
-        or hosts.agent_id <> excluded.agent_id or hosts.hypervisor <> excluded.hypervisor`,
+      select name from wanted where name not in (select name from known union all select name from new)
+      order by name collate "C"`,
     values: [
       agentId,
       textArrayLiteral(lastOfEach.map((host) => host.name)),
@@ -120,6 +138,7 @@ export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly 
       lastOfEach.map(({ hypervisor }) => (hypervisor === undefined ? null : JSON.stringify(hypervisor))),
     ],
   });
+  return rootless.map(({ name }) => name);
 }
 
 /**

@@ -267,8 +267,12 @@ export interface HostReport {
 }
 
 export interface HostStore {
-  /** Records that the agent is alive and carries these hosts, and that the hosts are up. A host of another agent passes to this agent. */
-  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void>;
+  /**
+   * Records that the agent is alive and carries these hosts, and that the hosts are up. A host of another agent passes to this agent. A host that the
+   * cell does not know becomes one of its hosts only if its root provider is in the ledger. Returns the names of the hosts that did not for
+   * want of it, since they were removed after their trees were reported.
+   */
+  hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<readonly string[]>;
   /**
    * Records the agent's hello: its hosts are seen, including those that another agent carried before. Call this before the guests of the
    * hosts are compared with `homes`, so that either a concurrent evacuation sees the agent or the comparison sees the evacuation. Hosts

@@ -1,7 +1,8 @@
 -- requires: ledger_lock_trees
 -- Removes a host and its provider tree. Returns `removed`, or why nothing was changed: `unknown`, `has-servers`, `has-moves`, `has-allocations`,
 -- `has-quarantined-guests`, or `agent-seen` (a conductor heard its agent within the given number of milliseconds, and no operator has forced the host
--- down). The agent's arrival locks the agent's row before it reports its trees, so it comes before or after this transaction as a whole.
+-- down). The agent's arrival locks the agent's row, so it comes before or after this transaction as a whole. A tree that the agent reported before it goes
+-- with the host, and the host does not come up without it: only a host with a root provider becomes a new one.
 -- Locks: reports of trees, the agent, the host, then the providers and inventories of its tree. Claims wait for the inventories, and then do not find
 -- them.
 create or replace function cell_remove_host(host_name text, unseen_ms double precision) returns text
