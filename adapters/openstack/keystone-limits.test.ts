@@ -90,6 +90,16 @@ describe("Keystone's limits", () => {
     await expect(sourceOf().registered()).rejects.toThrow("set BERTH_OPENSTACK_REGION");
   });
 
+  test.each(["/v3/services", "/v3/registered_limits", "/v3/limits"])(
+    "are refused when %s has another page, since what is missing would pass for unlimited",
+    async (path) => {
+      keystone.limits.set(null, "servers", 1);
+      keystone.limits.continued = path;
+      const source = sourceOf();
+      await expect(Promise.all([source.registered(), source.ofProject("p1")])).rejects.toThrow("raise its list_limit");
+    },
+  );
+
   test("that depend on each other, or are not complete, or of an unclear service are refused", async () => {
     keystone.limits.truncated = true;
     await expect(sourceOf().registered()).rejects.toThrow("raise its list_limit");

@@ -44,8 +44,6 @@ export class KeystoneLimits implements LimitSource {
     const service_id = await this.#service();
     const wanted = { service_id, ...filters };
     const answer = await this.#get(`${path}?${new URLSearchParams(wanted)}`);
-    // Keystone says so where an operator has bounded its lists.
-    if (answer.truncated === true) throw malformed(`its list ${list} is not complete: raise its list_limit`);
     const rows = listOf(answer, list).filter((row) =>
       Object.entries(wanted).every(([name, value]) => row[name] === value),
     );
@@ -114,6 +112,9 @@ function pickRegion(
 function listOf(answer: DocumentFields, name: string): readonly DocumentFields[] {
   const list = answer[name];
   if (!Array.isArray(list)) throw malformed(`its answer has no list ${name}`);
+  // Keystone says so where an operator has bounded its lists. What is missing in half a list would pass for unlimited.
+  if (answer.truncated === true || (documentFields(answer.links).next ?? null) !== null)
+    throw malformed(`its list ${name} is not complete: raise its list_limit`);
   return list.map(documentFields);
 }
 

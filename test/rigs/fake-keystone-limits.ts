@@ -19,6 +19,8 @@ export class FakeKeystoneLimits {
   ];
   model = "flat";
   truncated = false;
+  /** The path of the list that has another page, or null. */
+  continued: string | null = null;
 
   /** Sets the limit of a project, or (null) the registered one. */
   set(projectId: string | null, resource: string, limit: number, region: string | null = null): void {
@@ -37,15 +39,16 @@ export class FakeKeystoneLimits {
     const fits = (row: LimitRow) => query.get("service_id") === null || row.service_id === query.get("service_id");
     const isOfProject = (row: LimitRow) =>
       query.get("project_id") === null || row.project_id === query.get("project_id");
+    const links = { next: this.continued === path ? `http://keystone${path}?marker=1` : null };
     switch (path) {
       case "/v3/limits/model":
         return { model: { name: this.model, description: "" } };
       case "/v3/services":
-        return { services: this.services, links: {} };
+        return { services: this.services, links };
       case "/v3/registered_limits":
-        return { registered_limits: this.registered.filter(fits), links: {}, truncated: this.truncated };
+        return { registered_limits: this.registered.filter(fits), links, truncated: this.truncated };
       case "/v3/limits":
-        return { limits: isOfSystem ? this.ofProjects.filter(fits).filter(isOfProject) : [], links: {} };
+        return { limits: isOfSystem ? this.ofProjects.filter(fits).filter(isOfProject) : [], links };
       default:
         return null;
     }
