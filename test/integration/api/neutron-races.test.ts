@@ -2,6 +2,9 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { cellEventsSubject } from "../../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
+import type { CellClient } from "../../../services/api/cells/cell-client.ts";
+import type { Cells } from "../../../services/api/cells/hydrate-servers.ts";
+import { NeutronPortSettler } from "../../../services/api/compute/neutron-ports/neutron-port-settler.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks } from "../../contract/networking.contract.ts";
 import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
@@ -87,6 +90,39 @@ test("a server in ERROR gets its addresses, and loses a deleted port only when i
   expect((await ports()).map(({ portId }) => portId)).toEqual([first?.id, second?.id]);
   await store.resetStatus([{ serverUuid: id, status: "ACTIVE" }]);
   await eventually("the end of the port", async () => (await ports()).length === 1);
+});
+
+test("a server that cannot be brought up to date at present is looked at again after delays that grow", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }]);
+  const [port] = rig.networking.all();
+  await rig.cell("north").store.resetStatus([{ serverUuid: id, status: "ERROR" }]);
+  await rig.networking.deletePort(port!.id, null);
+  await rig.portNotes.openNotes([{ serverUuid: id, keptPorts: [], deletedPorts: [port!.id] }]);
+  await rig.portNotes.endServers([id]);
+  let nowMs = 0;
+  const looks: number[] = [];
+  const { networking, portNotes: notes, store } = rig;
+  const operations = async (ask: (cell: unknown) => Promise<unknown>) => ({
+    ...{ kind: "answer", value: await ask(rig.cell("north").store) },
+  });
+  const cells: Cells = new Map([["north", { name: "north", operations } as unknown as CellClient]]);
+  const requests: typeof store.requests = (uuids) => {
+    looks.push(nowMs);
+    return store.requests(uuids);
+  };
+  const settler = new NeutronPortSettler(
+    {
+      ...{ networking, floatingIps: networking.floatingIps, notes, cells, events: { portsNotSwept: () => {} } },
+      store: {
+        ...{ requests, accept: store.accept.bind(store), cancel: store.cancel.bind(store) },
+        markDeleted: store.markDeleted.bind(store),
+      },
+      clock: { now: () => nowMs, monotonic: () => nowMs, setTimer: () => ({ cancel: () => {} }) },
+    },
+    { pollMs: 60_000 },
+  );
+  for (; nowMs <= 20_000; nowMs += 1_000) await settler.settle();
+  expect(looks).toEqual([0, 2_000, 6_000, 14_000]);
 });
 
 test("a port that a client gives to another server in Neutron while it is being detached is not deleted", async () => {
