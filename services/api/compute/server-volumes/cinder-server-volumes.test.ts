@@ -183,6 +183,20 @@ describe("a volume that is made with a server", () => {
     expect([named(), await rows()]).toEqual([[], []]);
   });
 
+  test.each(["available", "error"] as const)(
+    "is deleted although Cinder refuses it at first, since it is %s only afterwards",
+    async (status) => {
+      const made = await api().make(wanted, attachment(), call);
+      if (made.kind !== "made") throw new Error(made.kind);
+      cinder.fate = (method) => {
+        if (method === "volume") cinder.finishCreating(made.volume.id, status);
+        return "answered";
+      };
+      expect(await api().release(made.volume.id, SERVER)).toBe(true);
+      expect([named(), await rows()]).toEqual([[], []]);
+    },
+  );
+
   test("is deleted when the build of its server fails, and kept when its server has run with it", async () => {
     const [failed, ran] = [attachment(), { ...attachment(), device: "/dev/vdc" }];
     const ids: string[] = [];

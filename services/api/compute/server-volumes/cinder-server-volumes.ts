@@ -19,6 +19,8 @@ import type { UnsettledVolume } from "./settle-building.ts";
 
 /** Cinder still fills the volume, and does not delete it before it has done so. */
 const UNDER_WAY = ["creating", "downloading"];
+/** Cinder deletes a volume in one of these statuses that nothing else needs. */
+const DELETABLE = ["available", "error"];
 /** A volume that Cinder was asked for, and does not have so long after the call has ended, will not appear any longer. */
 const LATE_ANSWER_MS = 5 * 60_000;
 
@@ -165,11 +167,19 @@ export class CinderServerVolumes extends OwnServerVolumes {
     const ids = making === "asked" ? (await this.#storage.volumesNamed(name)).map((one) => one.id) : [id];
     if (ids.length === 0) return attachment.phaseAgeMs >= LATE_ANSWER_MS;
     for (const madeId of ids) {
-      const outcome = await this.#storage.deleteVolume(madeId);
-      const volume = outcome.kind === "refused" ? await this.#storage.volume(madeId, OWN_NAME) : null;
-      if (volume !== null && UNDER_WAY.includes(volume.status)) return false;
+      const status = await this.#statusOfKept(madeId);
+      if (status !== null && UNDER_WAY.includes(status)) return false;
+      // Cinder may have filled the volume since it refused. If it refuses again, it has another reason, and the volume is kept.
+      if (status !== null && DELETABLE.includes(status)) await this.#storage.deleteVolume(madeId);
     }
     return true;
+  }
+
+  /** Asks Cinder to delete the volume. Returns its status if Cinder refuses, or null if the volume is deleted or gone. */
+  async #statusOfKept(id: string): Promise<string | null> {
+    const outcome = await this.#storage.deleteVolume(id);
+    if (outcome.kind !== "refused") return null;
+    return (await this.#storage.volume(id, OWN_NAME))?.status ?? null;
   }
 
   /**
