@@ -113,6 +113,16 @@ describe("Keystone's limits", () => {
     await expect(sourceOf().registered()).rejects.toThrow("2 services of the type compute");
   });
 
+  test("are those of the new service after an operator has made the compute service again", async () => {
+    keystone.limits.set(null, "class:VCPU", 4);
+    const source = sourceOf();
+    expect((await source.registered()).get("class:VCPU")).toBe(4);
+    const service_id = "5e41ce00000000000000000000000009";
+    keystone.limits.services = [{ id: service_id, type: "compute" }];
+    keystone.limits.registered = keystone.limits.registered.map((row) => ({ ...row, service_id }));
+    expect((await source.registered()).get("class:VCPU")).toBe(4);
+  });
+
   test("are unknown, and not none, when Keystone does not answer, answers nonsense, or refuses the login", async () => {
     keystone.limits.set(null, "servers", 1);
     const source = sourceOf();

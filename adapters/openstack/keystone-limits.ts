@@ -28,6 +28,14 @@ export class KeystoneLimits implements LimitSource {
   }
 
   async registered(): Promise<NamedLimits> {
+    const limits = await this.#registered();
+    if (limits.size > 0) return limits;
+    // An operator may have made the service again, so that it has another id.
+    this.#serviceId = null;
+    return this.#registered();
+  }
+
+  #registered(): Promise<NamedLimits> {
     return this.#limits("/registered_limits", "registered_limits", "default_limit", {});
   }
 
@@ -50,7 +58,7 @@ export class KeystoneLimits implements LimitSource {
     return pickRegion(rows, this.#region, (row) => numberOf(row[amount], list));
   }
 
-  /** The id of the compute service. It is kept once it is known; the model of the limits is checked with it. */
+  /** The id of the compute service. It is kept as long as limits are registered for it; the model of the limits is checked with it. */
   #service(): Promise<string> {
     if (this.#serviceId !== null) return this.#serviceId;
     const asked = this.#findService();

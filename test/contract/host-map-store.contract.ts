@@ -24,6 +24,14 @@ export function hostMapStoreContract(name: string, makeStore: () => Promise<Host
       expect(await store.hostsOf("north")).toEqual([]);
     });
 
+    test("forgets one host, also while another one is forgotten, and leaves those of other cells", async () => {
+      await store.keepHosts("north", ["host-1", "host-2", "host-3"]);
+      await store.keepHosts("south", ["host-1"]);
+      await Promise.all(["host-1", "host-3", "unknown"].map((host) => store.forgetHost("north", host)));
+      await store.forgetHost("west", "host-1");
+      expect([await store.hostsOf("north"), await store.hostsOf("south")]).toEqual([["host-2"], ["host-1"]]);
+    });
+
     test("succeeds for all of several apis that report the same cell at once", async () => {
       const names = Array.from({ length: 50 }, (_, index) => `host-${index}`).sort();
       await store.keepHosts("north", ["gone-1", "gone-2"]);

@@ -11,4 +11,11 @@ export class MemoryHostMapStore implements HostMapStore {
   async keepHosts(cell: string, names: readonly string[]): Promise<void> {
     this.#hosts.set(cell, [...new Set(names)].sort());
   }
+
+  async forgetHost(cell: string, name: string): Promise<void> {
+    this.#hosts.set(
+      cell,
+      (this.#hosts.get(cell) ?? []).filter((one) => one !== name),
+    );
+  }
 }

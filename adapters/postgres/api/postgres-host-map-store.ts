@@ -37,4 +37,12 @@ export class PostgresHostMapStore implements HostMapStore {
       values: [cell, names],
     });
   }
+
+  async forgetHost(cell: string, name: string): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "forget_host",
+      text: "delete from host_map where cell = $1 and host = $2",
+      values: [cell, name],
+    });
+  }
 }

@@ -17,14 +17,15 @@ const images = Array.from({ length: COUNT }, (_, index) => ({
 })) as unknown as readonly ImageRecord[];
 const call = { identity: { isAdmin: false, projectId: "p" }, minor: 1 } as unknown as KnownCall;
 
-async function list(query: Record<string, string>) {
+async function list(query: Record<string, string>, more = 0) {
   let reads = 0;
   const store = {
     image: async (id: string) => images[Number(id)] ?? null,
     images: async ({ marker, limit }: ImageQuery) => {
       reads += 1;
       const from = marker === null ? 0 : Number(marker) + 1;
-      return images.slice(from, from + limit);
+      const found = images.slice(from, from + limit);
+      return found.length < limit && reads < more ? images.slice(0, limit) : found;
     },
   };
   const { images: page, next } = await listImages(store, call, query, { pageMax: 1_000 });
@@ -40,4 +41,10 @@ test("a list by status reads no more images than it needs for the page, however 
   expect((await list({ status: "queued" })).ids).toHaveLength(40);
   expect(await list({ status: "saving" })).toMatchObject({ ids: [], next: undefined });
   await expect(list({ status: "queued", sort: "name:asc" })).rejects.toThrow(/would have to be sorted/);
+});
+
+test("a list with filters that too few images pass is refused after 50,000 images", async () => {
+  await expect(list({ os_version: "none", limit: "1" }, 1_000)).rejects.toThrow(
+    "of the first 50000 images pass the filters",
+  );
 });

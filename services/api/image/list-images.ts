@@ -21,6 +21,8 @@ const SORT_KEYS: ReadonlySet<string> = new Set([
 /** Maximum number of images that are sorted for one page. */
 const SORTED_MAX = 10_000;
 export const STRETCH = 1_000;
+/** Maximum number of images that are read for one page of a list with filters. */
+const READ_MAX = 50 * STRETCH;
 
 type View = Readonly<Record<string, unknown>>;
 /** The values that images must have in some of their fields and properties. */
@@ -61,7 +63,7 @@ export async function listImages(
 
 type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility">;
 
-/** Reads in the order of the index until the page is full, or until the images end. */
+/** Reads in the order of the index until the page is full, or until the images end. Refuses filters that would have to pass too many images. */
 async function readNewest(
   store: Pick<ImageStore, "images">,
   wanted: Wanted & Pick<ImageQuery, "marker">,
@@ -69,10 +71,16 @@ async function readNewest(
 ): Promise<readonly View[]> {
   const size = filters.length === 0 ? limit : STRETCH;
   const page: View[] = [];
+  let read = 0;
   for (let { marker } = wanted; ; ) {
     const stretch = await store.images({ ...wanted, marker, limit: size });
+    read += stretch.length;
     page.push(...stretch.map(imageView).filter((image) => passes(image, filters)));
     if (page.length >= limit || stretch.length < size) return page.slice(0, limit);
+    if (read >= READ_MAX)
+      throw badRequest(
+        `Fewer than ${limit} of the first ${read} images pass the filters: choose the images also by name or visibility, or ask for fewer with limit.`,
+      );
     marker = stretch.at(-1)?.id ?? null;
   }
 }

@@ -97,6 +97,14 @@ test("a call that broke off after the cell's part is ended by its repetition", a
   expect((await remove(id)).statusCode).toBe(404);
 });
 
+test("ratios that such a call has left are removed also if the host was in no aggregate", async () => {
+  const id = await idOf(hostName(1));
+  await rig.operators.changeRatios({ kind: "host", host: hostName(1) }, { VCPU: 4 });
+  await rig.cell("north").store.hostAdmin().removeHost(hostName(1), 0);
+  expect((await remove(id)).statusCode).toBe(204);
+  expect((await rig.operators.ratioSettings()).byHost.size).toBe(0);
+});
+
 test("a conductor can be removed when its lease has expired, and a running one or a scheduler cannot", async () => {
   await rig.softState.announce("scheduler-1", 60_000);
   await rig.cell("north").store.renewLease({ id: conductorId(9), name: "old", leaseMs: 0 });

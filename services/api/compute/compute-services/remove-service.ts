@@ -49,7 +49,7 @@ export async function removeService(deps: RemoveServiceDeps, id: string, minor: 
   if (control !== undefined) return removeControl(deps.cells, control);
   if (silent.length > 0)
     throw unavailable(`The cell ${silent.join(", ")}, which may have the service, does not answer.`);
-  const left = (await leftInAggregates(deps)).find((name) => String(serviceId({ name }, minor)) === wanted);
+  const left = (await leftBehind(deps)).find((name) => String(serviceId({ name }, minor)) === wanted);
   if (left === undefined) throw notFound(`Service ${id.slice(0, SHOWN_MAX)} not found.`);
   await forgetHost(deps, left);
 }
@@ -122,12 +122,14 @@ async function removeControl(cells: Cells, { binary, id, host, alive, cell }: Co
   if (!answer.value) throw running();
 }
 
-async function leftInAggregates({ stores }: RemoveServiceDeps): Promise<readonly string[]> {
+/** Hosts that a call has left in the API database which broke off after it had removed them from their cell. */
+async function leftBehind({ stores }: RemoveServiceDeps): Promise<readonly string[]> {
   if (stores === null) return [];
-  return (await stores.aggregates.aggregates()).flatMap(({ hosts }) => hosts);
+  const { byHost } = await stores.ratios.ratioSettings();
+  return [...byHost.keys(), ...(await stores.aggregates.aggregates()).flatMap(({ hosts }) => hosts)];
 }
 
-/** Removes what the API database has about a host that no cell has any more. Its ratios go first, since a call that broke off is found by its aggregates. */
+/** Removes what the API database has about a host that no cell has any more. */
 async function forgetHost({ stores, cells }: RemoveServiceDeps, host: string): Promise<void> {
   if (stores === null) return;
   const { aggregates, ratios, hostMap } = stores;
@@ -136,12 +138,7 @@ async function forgetHost({ stores, cells }: RemoveServiceDeps, host: string): P
     const none = Object.fromEntries(Object.keys(ofHost).map((name) => [name, null]));
     await ratios.changeRatios({ kind: "host", host }, none);
   }
-  for (const cell of cells.keys()) {
-    const names = await hostMap.hostsOf(cell);
-    if (!names.includes(host)) continue;
-    const others = names.filter((name) => name !== host);
-    await hostMap.keepHosts(cell, others);
-  }
+  for (const cell of cells.keys()) await hostMap.forgetHost(cell, host);
   for (const { id, hosts } of await aggregates.aggregates())
     if (hosts.includes(host)) await aggregates.removeHost(id, host);
 }
