@@ -42,6 +42,7 @@ async function settle(): Promise<void> {
 test.each([
   ["may", "destroy host-0"],
   ["kept", "look at host-0"],
+  ["silent", "look at host-0"],
 ] as const)(
   "has the guest of a host judged that has failed to build it, before the build goes to another host (%s)",
   async (verdict, left) => {

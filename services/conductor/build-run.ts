@@ -123,7 +123,8 @@ export class BuildRun implements TaskRun {
     const { host, serverUuid, attemptId } = report;
     this.#ports.guests.mayDestroy({ host, serverUuid, attemptId }).then(
       (verdict) => {
-        if (verdict !== "kept") this.#failedByWord = selection;
+        // A guest that nobody could judge is asked about again when the build has gone on. Nothing is destroyed on silence.
+        if (verdict === "may") this.#failedByWord = selection;
         this.#step(event);
       },
       () => this.#release(),

@@ -20,6 +20,8 @@ class Waiting {
   readonly looks: number[] = [];
   mostLooksAtOnce = 0;
   isSilent = false;
+  /** Neutron's `pagination_max_limit`. */
+  portsMax = Number.POSITIVE_INFINITY;
   readonly #neutron = new MemoryNetworking({ newId: randomUUID });
   readonly #servers: number;
 
@@ -34,7 +36,7 @@ class Waiting {
       await setImmediate();
       open -= 1;
       if (this.isSilent) throw new NetworkingError("unreachable", "Neutron does not answer");
-      return this.#neutron.ports(filter, by);
+      return (await this.#neutron.ports(filter, by)).slice(0, this.portsMax);
     };
     const networking = Object.assign(Object.create(this.#neutron), { ports });
     const settings = { vifPluggingTimeoutMs: TIMEOUT_MS, vifPluggingIsFatal: true };
@@ -89,4 +91,22 @@ test("a Neutron that is silent for a while fails none of the servers whose ports
   waiting.clock.advance(500);
   await waiting.allLooked();
   expect([...waiting.outcomes.values()]).toEqual(Array(3).fill({ kind: "plugged" }));
+});
+
+test("a port that a cut list does not show is not missing, and one that the list of its server alone does not show is", async () => {
+  const waiting = new Waiting(20);
+  waiting.portsMax = 5;
+  await waiting.allLooked();
+  expect(waiting.looks).toEqual([20, ...Array.from({ length: 15 }, () => 1)]);
+  expect(waiting.outcomes.size).toBe(0);
+  waiting.portsMax = 0;
+  waiting.clock.advance(500);
+  await waiting.allLooked();
+  expect([...waiting.outcomes.values()]).toEqual(
+    Array.from({ length: 20 }, () => ({
+      kind: "failed",
+      reason: expect.stringContaining("could not be found"),
+      final: false,
+    })),
+  );
 });

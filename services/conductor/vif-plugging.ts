@@ -20,6 +20,7 @@ const POLL_MS_MAX = 5_000;
  * Source: `vif_plugging_timeout` and `vif_plugging_is_fatal` of Nova, and neutron/notifiers/nova.py.
  */
 export class VifPlugging {
+  readonly #networking: Networking | null;
   /** The ports of a server in Neutron, or null without Neutron. */
   readonly #looks: Batcher<string, readonly NeutronPort[]> | null;
   readonly #clock: Clock;
@@ -31,6 +32,7 @@ export class VifPlugging {
     settings: { readonly vifPluggingTimeoutMs: number; readonly vifPluggingIsFatal: boolean },
   ) {
     const { networking } = deps;
+    this.#networking = networking;
     this.#looks =
       networking === null
         ? null
@@ -50,11 +52,14 @@ export class VifPlugging {
     isWanted: () => boolean,
   ): Promise<PluggingOutcome> | null {
     const ids = ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
-    const looks = this.#looks;
-    if (looks === null || this.#timeoutMs === 0 || ids.length === 0) return null;
+    const [networking, looks] = [this.#networking, this.#looks];
+    if (networking === null || looks === null || this.#timeoutMs === 0 || ids.length === 0) return null;
     return this.#wait(async () => {
-      const found = new Map((await looks.submit(uuid)).map((port) => [port.id, port]));
-      return statusOf(ids, found, host);
+      let shown = await looks.submit(uuid);
+      // Neutron may cut a long list (`pagination_max_limit`). So a port is missing only if the list of its server alone does not show it either.
+      if (ids.some((id) => shown.every((port) => port.id !== id)))
+        shown = await networking.ports({ deviceIds: [uuid] }, OWN_NAME);
+      return statusOf(ids, new Map(shown.map((port) => [port.id, port])), host);
     }, isWanted);
   }
 

@@ -20,8 +20,8 @@ import {
 /**
  * Writes the addresses and floating IPs that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
  * Neutron no longer shows as the server's, if its ports may be detached in its state: a suspended guest, say, resumes with its interfaces. Addresses are
- * written in any state, as by Nova. Returns false if something is left to do, for a server that is not at rest or on no host, or whose cell does not
- * answer: try again later. Throws `NetworkingError`.
+ * written in any state, as by Nova. Returns false if something is left to do, for a server that is not at rest, waits for its confirmation or is on no host, or
+ * whose cell does not answer: try again later. Throws `NetworkingError`.
  */
 export async function refreshPorts(
   { networking, floatingIps }: Pick<NeutronDeps, "networking" | "floatingIps">,
@@ -34,13 +34,15 @@ export async function refreshPorts(
   );
   const floating = await floatingOf(floatingIps, [...found.keys()]);
   const gone = [...new Set(deleted)].filter((id) => !found.has(id) && spec.ports.some(({ portId }) => portId === id));
-  const mayLose = ({ status }: Server): boolean => gone.length === 0 || PORTS_CHANGE_IN.includes(status);
-  let isDone = mayLose(known.server);
+  // A revert brings back the record from before the resize, so what is written until then is compared once more.
+  const isFinal = ({ status }: Server): boolean =>
+    status !== "VERIFY_RESIZE" && (gone.length === 0 || PORTS_CHANGE_IN.includes(status));
+  let isDone = isFinal(known.server);
   if ((gone.length === 0 || !isDone) && isDeepStrictEqual(refreshed(spec.ports, found, floating), spec.ports))
     return isDone;
   try {
     const plan = async (served: ServedServer): Promise<ServerPatch> => {
-      isDone = mayLose(served.server);
+      isDone = isFinal(served.server);
       let { spec: left } = served.server;
       const less: AllocationItem[] = [];
       for (const id of isDone ? gone : []) {
