@@ -154,7 +154,14 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "accept-lost",
     about: "one call in ten is accepted and not stored",
     apiStore: (store) =>
-      overriding(store, { accept: async (specs) => (Math.random() < 0.1 ? undefined : store.accept(specs)) }),
+      overriding(store, {
+        acceptWithin: async (calls, limits) => {
+          const lost = calls.map(() => Math.random() < 0.1);
+          const kept = calls.filter((_, at) => lost[at] === false);
+          const outcomes = [...(await store.acceptWithin(kept, limits))];
+          return lost.map((isLost) => (isLost ? { kind: "accepted" as const } : outcomes.shift()!));
+        },
+      }),
   },
   {
     name: "stale-blind",
