@@ -1,4 +1,4 @@
-import { BINDING_FAILED, type Networking, type NeutronPort } from "../../core/stores/networking.ts";
+import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
@@ -6,7 +6,6 @@ import type { ConductorStore } from "./ports.ts";
 
 export type BindOutcome = { readonly kind: "bound" } | Undone;
 
-const OWN = { callerToken: null, requestId: null };
 /** How often one port may be changed by others while it is being bound. */
 const LOST_MAX = 10;
 
@@ -63,7 +62,7 @@ async function bindOnce(
   ids: readonly string[],
   to: Destination,
 ): Promise<BindOutcome> {
-  const ports = new Map((await networking.ports({ deviceIds: [serverUuid] }, OWN)).map((port) => [port.id, port]));
+  const ports = new Map((await networking.ports({ deviceIds: [serverUuid] }, OWN_NAME)).map((port) => [port.id, port]));
   for (const id of ids) {
     const outcome = await bindPort(networking, ports.get(id), { id, serverUuid, ...to });
     if (outcome.kind !== "bound") return outcome;
@@ -91,7 +90,7 @@ async function bindPort(
         return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
       case "gone":
       case "changed":
-        [port] = await networking.ports({ id }, OWN);
+        [port] = await networking.ports({ id }, OWN_NAME);
         break;
       default:
         outcome satisfies never;

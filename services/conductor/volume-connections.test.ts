@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../test/rigs/begin-operation.ts";
 import { VolumeConnections } from "./volume-connections.ts";
 
 const SERVER = serverId(1);
-const NOBODY = { callerToken: null, requestId: null };
 const tenure = { taskId: "t", serverUuid: SERVER, epoch: 1 };
 
 let cinder: MemoryBlockStorage;
@@ -80,7 +80,7 @@ describe("a volume that its driver takes longer to connect than Cinder waits", (
   });
 
   test("is connected once with the attachment that the api has reserved", async () => {
-    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, NOBODY);
+    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN_NAME);
     const slow = makeSlow();
     await afterSeconds(connect("host-9"), (second) => second === 90 && cinder.finishSlow());
     expect([slow.asked(), (await cinder.attachments({ volumeId })).length]).toEqual([1, 1]);
@@ -102,7 +102,7 @@ describe("a volume that its driver takes longer to connect than Cinder waits", (
     const connection = await afterSeconds(connect("host-9"), (second) => {
       if (second !== 60) return;
       cinder.fate = () => "answered";
-      late({ volumeId, serverUuid: SERVER, connector: { host: "host-5", initiator: "i" } }, NOBODY).catch(() => {});
+      late({ volumeId, serverUuid: SERVER, connector: { host: "host-5", initiator: "i" } }, OWN_NAME).catch(() => {});
     });
     expect([connection, slow.asked()]).toEqual([expect.objectContaining({ name: `volume-${volumeId}` }), 1]);
     const [{ attachedTo } = { attachedTo: [] }] = cinder.all();

@@ -1,5 +1,6 @@
 import type { BlockStorage, CinderAttachment, CinderVolume, VolumeConnector } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Turns } from "../../runtime/turns.ts";
@@ -10,7 +11,6 @@ import type { ConductorStore } from "./ports.ts";
 export type ConnectOutcome = { readonly kind: "connected"; readonly connections: Connections } | Undone;
 export type Connections = ReadonlyMap<string, string>;
 
-const OWN = { callerToken: null, requestId: null };
 /** How long Cinder's driver may take beyond the time for which Cinder waits for it, before it is asked once more. */
 const SLOW_MS_MAX = 5 * 60_000;
 /** An error without a reason that comes later than this is that of a driver for which Cinder has not waited any longer (`rpc_response_timeout`: 60 s). */
@@ -99,7 +99,7 @@ type Connected = Pick<CinderAttachment, "connection">;
 
 async function connectOne(storage: BlockStorage, volumeId: string, to: Destination): Promise<Connected | Undone> {
   const { serverUuid, connector } = to;
-  const volume = await storage.volume(volumeId, OWN);
+  const volume = await storage.volume(volumeId, OWN_NAME);
   if (volume === null) return failed(`Volume ${volumeId} could not be found.`, true);
   const own = await storage.attachments({ volumeId, serverUuid });
   const finished = volume.attachedTo.filter((one) => one.serverUuid === serverUuid);
@@ -131,7 +131,7 @@ async function adopt(
   const [{ volumeId } = { volumeId: "" }] = connected;
   if (!(await to.mayWrite())) return UNWANTED;
   for (const { id } of connected) await storage.complete(id);
-  const volume = await storage.volume(volumeId, OWN);
+  const volume = await storage.volume(volumeId, OWN_NAME);
   const hostOf = (id: string) => volume?.attachedTo.find(({ attachmentId }) => attachmentId === id)?.host;
   const here = connected.find(({ id }) => hostOf(id) === to.connector.host);
   for (const { id } of connected) if (id !== here?.id) await storage.deleteAttachment(id);
@@ -206,7 +206,7 @@ async function reserveConnected(storage: BlockStorage, volumeId: string, to: Des
   const { serverUuid, connector } = to;
   if (!(await to.mayWrite())) return UNWANTED;
   const wanted = { volumeId, serverUuid, connector };
-  const outcome = await noting(volumeId, to, () => storage.reserve(wanted, OWN));
+  const outcome = await noting(volumeId, to, () => storage.reserve(wanted, OWN_NAME));
   switch (outcome.kind) {
     case "reserved":
       return finish(storage, outcome.attachment);
