@@ -48,5 +48,5 @@ test("an attachment that ends after its guest is gone breaks no law, and one tha
   expect(cinder.wrongAtRest(servers)).toEqual([expect.stringContaining("which does not have it")]);
   await cinder.storage.deleteAttachment(attachmentId);
   expect([cinder.wrongAtRest(servers), world.findings]).toEqual([[], []]);
-  expect(cinder.left()).toHaveLength(1);
+  expect(await cinder.left()).toHaveLength(1);
 });

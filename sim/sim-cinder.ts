@@ -134,18 +134,13 @@ export class SimCinder {
     return server.spec.volumes.some((volume) => volume.volumeId === volumeId);
   }
 
-  /** What is left when all servers are deleted and were to take their volumes with them. */
-  left(): readonly string[] {
-    return this.#twin.all().map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
-  }
-
-  /** The attachments, for the end of a world, by volume and server. */
-  async attachmentsLeft(): Promise<readonly string[]> {
-    const { fate } = this.#twin;
-    this.#twin.fate = () => "answered";
-    const all = await this.#twin.attachments({});
-    this.#twin.fate = fate;
-    return all.map(({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`);
+  /** The volumes and attachments that are left when all servers are deleted and were to take their volumes with them. Asked when Cinder is calm. */
+  async left(): Promise<readonly string[]> {
+    const volumes = this.#twin.all().map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
+    const attachments = (await this.#twin.attachments({})).map(
+      ({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`,
+    );
+    return [...volumes, ...attachments];
   }
 
   #fateOf(method: keyof BlockStorage) {

@@ -193,11 +193,10 @@ class Simulation {
     const { clock, findings } = this.#world;
     if (cinder === null) return;
     const untilMs = clock.monotonic() + VOLUMES_SETTLE_MS;
-    const left = async () => [...cinder.left(), ...(await cinder.attachmentsLeft())];
-    while (findings.length === 0 && clock.monotonic() < untilMs && (await left()).length > 0)
+    while (findings.length === 0 && clock.monotonic() < untilMs && (await cinder.left()).length > 0)
       await this.#go(clock.monotonic() + 5_000);
     if (findings.length === 0)
-      for (const text of await left()) this.#world.find(2, `every delete should have ended: ${text}`);
+      for (const text of await cinder.left()) this.#world.find(2, `every delete should have ended: ${text}`);
   }
 
   /** Whether something is open that `#violationsNow` would report. What it does not see, the whole audit does. */
