@@ -151,9 +151,8 @@ export function hostRemovals(subject: () => Subject): void {
       const { admin, cell } = subject();
       await cell.renewLease({ id: conductorId(1), name: "here", leaseMs: HOUR_MS });
       await cell.renewLease({ id: conductorId(2), name: "gone", leaseMs: 0 });
-      expect([await admin.removeConductor(conductorId(1)), await admin.removeConductor(conductorId(2))]).toEqual([
-        ...[false, true],
-      ]);
+      expect(await admin.removeConductor(conductorId(1))).toBe(false);
+      expect(await admin.removeConductor(conductorId(2))).toBe(true);
       expect((await admin.conductors()).map(({ name }) => name)).not.toContain("gone");
       expect((await admin.conductors()).map(({ name }) => name)).toContain("here");
     });

@@ -189,7 +189,7 @@ export function networkingContract(
       const rest = grown.port.fixedAddresses.slice(1);
       const shrunk = await networking.updatePort(port.id, { fixedAddresses: rest }, await revisionOf(port.id));
       expect(shrunk).toMatchObject({ kind: "updated", port: { fixedAddresses: rest } });
-      const [others] = [twin.putPort({ projectId: "two", networkId: SHARED_NETWORK })];
+      const others = twin.putPort({ projectId: "two", networkId: SHARED_NETWORK });
       const asked = { fixedAddresses: [{ subnetId: others.fixedAddresses[0]!.subnetId, address: null }] };
       expect((await networking.updatePort(others.id, asked, others.revision, as("two"))).kind).toBe("forbidden");
       const all = Array.from({ length: 9 }, () => ({ subnetId: fixed!.subnetId, address: null }));

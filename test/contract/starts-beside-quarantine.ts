@@ -28,9 +28,7 @@ const WAYS: Partial<Record<ServerStatus, readonly (readonly [OperationKind, ...E
   VERIFY_RESIZE: [["migrate", "handing-over", "starting", "succeed"]],
 };
 /** The orders after which a guest may run that did not run before. Those of `power` depend on the verb. */
-const STARTING: readonly Ask[] = [
-  ...(["start-destination", "check-destination", "start-source", "rescue", "undo-rescue"] as const),
-];
+const STARTING: readonly Ask[] = ["start-destination", "check-destination", "start-source", "rescue", "undo-rescue"];
 const STARTING_VERBS = ["start", "reboot", "hard-reboot", "unpause", "resume", "unrescue"];
 
 const starts = (kind: OperationKind, ask: Ask) =>

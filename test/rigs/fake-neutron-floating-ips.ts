@@ -1,8 +1,9 @@
 import type { FloatingIp, FloatingIps } from "../../core/stores/floating-ips.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
+import type { FakeAnswer } from "./fake-neighbour.ts";
+import { neutronRefusal as refusal } from "./neutron-refusal.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
-type Answer = { readonly status: number; readonly body?: unknown };
 
 /** Answers calls to Neutron's floating IPs; null for other calls. */
 export async function answerFloatingIps(
@@ -10,7 +11,7 @@ export async function answerFloatingIps(
   method: string,
   { pathname, searchParams: query }: URL,
   { body, by, ifMatch }: { readonly body: Body; readonly by: AskedBy; readonly ifMatch: unknown },
-): Promise<Answer | null> {
+): Promise<FakeAnswer | null> {
   const [path, id = ""] = /^\/v2\.0\/floatingips(?:\/([^/]+))?$/.exec(pathname) ?? [];
   if (path === undefined) return null;
   switch (`${method}${id === "" ? "" : " id"}`) {
@@ -65,11 +66,6 @@ export async function answerFloatingIps(
       return null;
   }
 }
-
-const refusal = (status: number, type: string, message: string): Answer => ({
-  status,
-  body: { NeutronError: { type, message, detail: "" } },
-});
 
 function documentOf({ id, address, projectId, networkId, portId, fixedAddress, serverUuid, revision }: FloatingIp) {
   return {

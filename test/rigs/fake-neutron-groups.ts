@@ -7,9 +7,10 @@ import type {
   SecurityGroupRule,
   SecurityGroups,
 } from "../../core/stores/security-groups.ts";
+import type { FakeAnswer } from "./fake-neighbour.ts";
+import { neutronRefusal } from "./neutron-refusal.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
-type Answer = { readonly status: number; readonly body?: unknown };
 
 const STATUSES: Readonly<Record<SecurityGroupRefusal["kind"], readonly [number, string]>> = {
   gone: [404, "SecurityGroupNotFound"],
@@ -26,7 +27,7 @@ export async function answerGroups(
   method: string,
   { pathname, searchParams: query }: URL,
   { body, by }: { readonly body: Body; readonly by: AskedBy },
-): Promise<Answer | null> {
+): Promise<FakeAnswer | null> {
   const [, collection, id = ""] = /^\/v2\.0\/(security-group(?:-rule)?s)(?:\/([^/]+))?$/.exec(pathname) ?? [];
   switch (`${method} ${collection}${id === "" ? "" : "/id"}`) {
     case "GET security-groups": {
@@ -71,12 +72,12 @@ export async function answerGroups(
   }
 }
 
-const deleted = (outcome: { readonly kind: "deleted" } | SecurityGroupRefusal): Answer =>
+const deleted = (outcome: { readonly kind: "deleted" } | SecurityGroupRefusal): FakeAnswer =>
   outcome.kind === "deleted" ? { status: 204 } : refused(outcome);
 
-function refused({ kind, why }: SecurityGroupRefusal): Answer {
+function refused({ kind, why }: SecurityGroupRefusal): FakeAnswer {
   const [status, type] = STATUSES[kind];
-  return { status, body: { NeutronError: { type, message: why, detail: "" } } };
+  return neutronRefusal(status, type, why);
 }
 
 const ruleDocument = (rule: SecurityGroupRule) => ({ id: rule.id, ...ruleBody(rule), project_id: rule.projectId });

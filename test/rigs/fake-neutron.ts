@@ -11,6 +11,7 @@ import type {
 import { type FakeAnswer, type FakeNeighbour, SERVICE_TOKEN, startFakeNeighbour } from "./fake-neighbour.ts";
 import { answerFloatingIps } from "./fake-neutron-floating-ips.ts";
 import { answerGroups } from "./fake-neutron-groups.ts";
+import { neutronRefusal as refusal } from "./neutron-refusal.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
 
@@ -124,11 +125,6 @@ function revisionOf(ifMatch: unknown): number | null {
 }
 
 const fixedOf = (fixed: Body) => ({ subnetId: fixed.subnet_id, address: fixed.ip_address ?? null });
-
-const refusal = (status: number, type: string, message: string): FakeAnswer => ({
-  status,
-  body: { NeutronError: { type, message, detail: "" } },
-});
 
 function newPortOf(port: Body): NewNeutronPort {
   return {
