@@ -291,8 +291,9 @@ function committed(world: OperationWorld, at: Position, transition: Transition, 
 
 /**
  * writing → writing something else: an alternate without room is skipped, and a host that came back keeps its server. A guest that was handed
- * over waits where it is until no other guest of its server is in quarantine. Any other step must fit, unless another client has changed the allocations. It is tried again and again, and after a few refusals the server is shown in
- * ERROR, with the reason, until it succeeds. No guest is destroyed because of a refusal.
+ * over waits where it is until no other guest of its server is in quarantine. Any other step must fit, unless another client has changed the
+ * allocations. It is tried again and again, and after a few refusals the server is shown in ERROR, with the reason, until it succeeds. No guest is
+ * destroyed because of a refusal.
  */
 function refused(
   world: OperationWorld,

@@ -39,8 +39,9 @@ interface Query {
 }
 
 /**
- * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, which CPUs a guest has, or what it uses. It also passes on which
- * interfaces a guest is to have. Nothing is stored, and the cell's tasks do not depend on it.
+ * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client,
+ * which CPUs a guest has, or what it uses. It also passes on which interfaces a guest is to have. Nothing is stored, and the cell's tasks do not depend
+ * on it.
  */
 export class ConsoleAsker {
   readonly #options: {

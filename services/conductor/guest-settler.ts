@@ -25,7 +25,7 @@ type SettlersJudge = Pick<
   "mayDestroy" | "judgeStart" | "isBesideQuarantined" | "raise" | "wanted" | "isQuarantined" | "onlyThere"
 >;
 
-/** Whether a guest may run after this, though it did not run before, or from its own disk. */
+/** Whether the order may make a guest run that did not run before, or make a rescued guest run from its own disk. */
 const MAKES_RUN: Readonly<Record<GuestFate, boolean>> = {
   start: true,
   unrescue: true,

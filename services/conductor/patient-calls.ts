@@ -18,7 +18,10 @@ export interface Need {
 }
 
 const RETRY_MS = 1_000;
-/** For how many servers a neighbour is called at a time, and for how many more whose need is urgent. Further calls would wait for a connection, as if the neighbour were silent. */
+/**
+ * For how many servers a neighbour is called at a time, and for how many more whose need is urgent. Further calls would wait for a connection, as if the
+ * neighbour were silent.
+ */
 const LANES = 16;
 
 /**
@@ -66,7 +69,10 @@ export class PatientCalls {
     }
   }
 
-  /** Whether this conductor still carries out the task. Asked before the writes for a port or a volume, so that a slow conductor undoes nothing that another one has done. */
+  /**
+   * Whether this conductor still carries out the task. Asked before the writes for a port or a volume, so that a slow conductor undoes nothing that another
+   * one has done.
+   */
   async mayWrite({ isWanted, tenure }: Need): Promise<boolean> {
     const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
       throw new NeighbourFault(

@@ -15,8 +15,8 @@ export interface QuotaSubject {
 }
 
 /**
- * Calls at a time in races. Each of the two stores has this many connections, so a call never waits for one while others wait for the lock of
- * their project. A failed race ends only when its calls have ended, so that the next test finds none of their rows.
+ * How many calls of a race are open at a time. Each of the two stores has this many connections, so a call never waits for one while others wait for
+ * the lock of their project. A failed race ends only when its calls have ended, so that the next test finds none of their rows.
  */
 export const AT_A_TIME = 20;
 

@@ -97,8 +97,8 @@ export class MortalHost {
   }
 
   /**
-   * The order is carried out by an agent that dies at its step of this number, before or after it. Resolves with whether it had so many steps. Then the guest has been
-   * adopted by the next agent, whose journal names this state.
+   * Has the order carried out by an agent that dies at its step of this number, before or after it. Resolves with whether it had so many steps. Then the
+   * guest has been adopted by the next agent, whose journal names this state.
    */
   async dieAt(
     { step, takesLast }: { readonly step: number; readonly takesLast: boolean },

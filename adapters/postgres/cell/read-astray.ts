@@ -15,7 +15,7 @@ export interface Astray {
   readonly quarantined: typeof GUEST_IN_QUARANTINE | null;
 }
 
-/** Servers about which there is something to say. The batch must name each server once. Cost: one round trip, or none. */
+/** The servers for whose operations there may be such a reason. The batch must name each server once. Cost: one round trip, or none. */
 export async function readAstray(
   client: PoolClient,
   begins: readonly BeginOperation[],

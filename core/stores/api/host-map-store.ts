@@ -7,6 +7,6 @@ export interface HostMapStore {
   hostsOf(cell: string): Promise<readonly string[]>;
   /** Replaces the stored host names of the cell. */
   keepHosts(cell: string, names: readonly string[]): Promise<void>;
-  /** Forgets one host, of which the cell may have none. */
+  /** Forgets one host. A host that is not stored for the cell is ignored. */
   forgetHost(cell: string, name: string): Promise<void>;
 }

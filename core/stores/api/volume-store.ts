@@ -128,8 +128,8 @@ export interface VolumeStore {
    */
   createVolume(volume: NewVolume, limits: VolumeUsage | null, attachment?: NewAttachment): Promise<CreateVolumeOutcome>;
   /**
-   * asked → made: gives the row of a volume that Cinder has made the id, and the other values, of that volume. False if there is no such row any longer, or if
-   * another row has the id.
+   * asked → made: gives the row the id and the other values of the volume that Cinder has made. False if the row is gone, or if another row has the
+   * id.
    */
   setMade(id: string, made: MadeVolume): Promise<boolean>;
   /**
@@ -176,8 +176,9 @@ export interface VolumeStore {
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean>;
   /**
    * Attachments whose server the API database shows as gone, or does not know any longer → detaching without an operation. A volume that was
-   * not attached is not deleted with the server, except one that was made with it. A volume that a server is built with, and whose server is not known, is left: its server may be about to be
-   * accepted. Looks at the volumes of the given servers, or at `limit` volumes from the first id after `after` on (null: from the beginning).
+   * not attached is not deleted with the server, except one that was made with it. A volume that an unknown server is built with is left as it is:
+   * the server may be about to be accepted. Looks at the volumes of the given servers, or at `limit` volumes from the first id after `after` on
+   * (null: from the beginning).
    */
   sweepEnded(range: SweptVolumes): Promise<SweepOutcome>;
   /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */

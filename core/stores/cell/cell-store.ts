@@ -269,8 +269,8 @@ export interface HostReport {
 export interface HostStore {
   /**
    * Records that the agent is alive and carries these hosts, and that the hosts are up. A host of another agent passes to this agent. A host that the
-   * cell does not know becomes one of its hosts only if its root provider is in the ledger. Returns the names of the hosts that did not for
-   * want of it, since they were removed after their trees were reported.
+   * cell does not know becomes one of its hosts only if its root provider is in the ledger. Returns the names of the hosts whose root providers
+   * are not: they were removed after their trees were reported.
    */
   hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<readonly string[]>;
   /**
