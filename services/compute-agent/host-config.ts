@@ -84,7 +84,8 @@ export const HostConfig = Type.Object(
   { additionalProperties: false },
 );
 export type HostConfig = Static<typeof HostConfig>;
-type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits"> & {
+/** A host, or a provider below it. */
+export type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits"> & {
   readonly children?: readonly ProviderConfig[];
 };
 

@@ -1,4 +1,4 @@
-import type { HostConfig } from "./host-config.ts";
+import type { ProviderConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 import type { MetalNodes } from "./metal-nodes.ts";
 
@@ -24,11 +24,15 @@ export function hostsOfNodes(source: HostSource, nodes: MetalNodes): HostSource 
   };
 }
 
-/** Source: Nova's driver for Ironic, which reserves the node's only unit. */
-function reserved(host: HostConfig): HostConfig {
-  const inventories = Object.entries(host.inventories ?? {}).map(([resourceClass, inventory]) => [
+/** Reserves everything that the host offers. Source: Nova's driver for Ironic, which reserves the node's only unit. */
+function reserved<Provider extends ProviderConfig>(provider: Provider): Provider {
+  const inventories = Object.entries(provider.inventories ?? {}).map(([resourceClass, inventory]) => [
     resourceClass,
     { ...inventory, reserved: inventory.total },
   ]);
-  return { ...host, inventories: Object.fromEntries(inventories) };
+  return {
+    ...{ ...provider, inventories: Object.fromEntries(inventories) },
+    // A host that is described as a node no longer may have children before it is cleaned.
+    ...(provider.children && { children: provider.children.map(reserved) }),
+  };
 }

@@ -1,0 +1,32 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import type { HostConfig } from "./host-config.ts";
+import { hostsOfNodes } from "./hosts-of-nodes.ts";
+import { MetalNodes } from "./metal-nodes.ts";
+
+const NODE: HostConfig = { name: "n1", inventories: { CUSTOM_BAREMETAL_GOLD: { total: 1 } }, bare_metal: {} };
+const CARD = { name: "card", inventories: { VGPU: { total: 4 } } };
+const NUMA = { name: "numa0", inventories: { VCPU: { total: 8, reserved: 1 } }, children: [CARD] };
+const PLAIN: HostConfig = { name: "n1", inventories: { DISK_GB: { total: 100 } }, children: [NUMA] };
+
+test("a host that is described as a node no longer is reserved with all its providers until it is cleaned", () => {
+  const clock = new ManualClock();
+  const store = { load: () => ({}), save: () => undefined };
+  const nodes = new MetalNodes({ clock, store, onState: () => undefined, onUnsaved: () => undefined });
+  onTestFinished(() => nodes.close());
+  let hosts = [NODE];
+  const source = hostsOfNodes({ isLive: false, look: () => ({ hosts, warnings: [] }), layoutOf: () => null }, nodes);
+  expect(source.look().hosts).toEqual([NODE]);
+  nodes.adopt([]);
+  const guest = { host: "n1", serverUuid: "a", attemptId: "a/0" };
+  nodes.take(guest);
+  hosts = [PLAIN];
+  const card = { ...CARD, inventories: { VGPU: { total: 4, reserved: 4 } } };
+  const numa = { ...NUMA, inventories: { VCPU: { total: 8, reserved: 8 } }, children: [card] };
+  expect(source.look().hosts).toEqual([
+    { name: "n1", inventories: { DISK_GB: { total: 100, reserved: 100 } }, children: [numa] },
+  ]);
+  nodes.release(guest);
+  clock.advance(0);
+  expect(source.present?.().hosts).toEqual([PLAIN]);
+});
