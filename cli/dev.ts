@@ -17,6 +17,7 @@ import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
 import { writeCloudsFile } from "./dev/clouds-file.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
+import { networkNoteOf } from "./dev/network-note.ts";
 import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
 import {
   makeVirtualHostsDirs,
@@ -142,9 +143,10 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
           const cloudsFile = writeCloudsFile(dataDir, { apiUrl, auth, users: access.users });
           const imageFile = dirs === null ? null : nanoImageFile(dirs);
           const words = await wordsOfFirstGuest(apiUrl, access, dirs);
+          const note = dirs === null ? "" : `${networkNoteOf(settings)}\n\n`;
           const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
           process.stdout.write(
-            `${words}${greetingOf({ apiUrl, auth, hosts, cells: cells.length, cloudsFile, imageFile })}\n`,
+            `${words}${note}${greetingOf({ apiUrl, auth, hosts, cells: cells.length, cloudsFile, imageFile })}\n`,
           );
         },
         close: async () => {
