@@ -71,21 +71,22 @@ export function linuxGuestFiles(dir: string, plan: LinuxGuestPlan = CONFIG_DRIVE
     // The package of this name only depends on the one that has the kernel.
     const kernelPackage = /Depends: (linux-image-\S+)/.exec(run("apt-cache", "depends", PACKAGES[0] ?? ""))?.[1] ?? "";
     run("apt-get", "download", "-q", kernelPackage, PACKAGES[1] ?? "");
-    for (const deb of readdirSync(scratch).filter((name) => name.endsWith(".deb"))) run("dpkg-deb", "-x", deb, "root");
-    const root = join(scratch, "root");
-    const boot = readdirSync(join(root, "boot")).find((name) => name.startsWith("vmlinuz-")) ?? "";
+    for (const deb of readdirSync(scratch).filter((name) => name.endsWith(".deb")))
+      run("dpkg-deb", "-x", deb, "packages");
+    const packages = join(scratch, "packages");
+    const boot = readdirSync(join(packages, "boot")).find((name) => name.startsWith("vmlinuz-")) ?? "";
     const tree = join(scratch, "tree");
     for (const folder of ["bin", "modules"]) mkdirSync(join(tree, folder), { recursive: true });
-    copyFileSync(join(root, "bin/busybox"), join(tree, "bin/busybox"));
-    const modules = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ko"));
+    copyFileSync(join(packages, "bin/busybox"), join(tree, "bin/busybox"));
+    const modules = readdirSync(packages, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ko"));
     for (const name of plan.modules) {
       const path = modules.find((one) => one.endsWith(`/${name}.ko`));
-      if (path !== undefined) copyFileSync(join(root, path), join(tree, "modules", `${name}.ko`));
+      if (path !== undefined) copyFileSync(join(packages, path), join(tree, "modules", `${name}.ko`));
     }
     writeFileSync(join(tree, "init"), plan.init, { mode: 0o755 });
-    run("sh", "-c", "cd tree && find . | ../root/bin/busybox cpio -o -H newc | gzip > ../initramfs");
+    run("sh", "-c", "cd tree && find . | ../packages/bin/busybox cpio -o -H newc | gzip > ../initramfs");
     mkdirSync(dir, { recursive: true });
-    copyFileSync(join(root, "boot", boot), `${files.kernel}.new`);
+    copyFileSync(join(packages, "boot", boot), `${files.kernel}.new`);
     copyFileSync(join(scratch, "initramfs"), `${files.ramdisk}.new`);
     for (const file of Object.values(files)) renameSync(`${file}.new`, file);
     return files;
