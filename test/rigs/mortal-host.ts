@@ -15,13 +15,14 @@ import {
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
+  ticksSinceBoot,
 } from "./qemu-guests.ts";
 
 const NEVER = new AbortController().signal;
 const PATIENT = { everyMs: 60, withinMs: 60_000 };
 const SERVER = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
 
-/** What of a guest's files and its QEMU an agent can change. Its questions change nothing. */
+/** The methods by which an agent changes a guest's files and its QEMU. Questions to QEMU change nothing. */
 const STEPS = ["change", "boot", "end", "execute"] as const;
 const isQuestion = (args: readonly unknown[]) => /^query-/.test(String(args[0]));
 
@@ -38,7 +39,7 @@ export function makeMortal(): void {
       if (life === undefined || (step === "execute" && isQuestion(args))) return real.apply(this, args);
       life.left -= 1;
       if (life.left >= 0) return real.apply(this, args);
-      // The files that an agent changes between two steps are changed in one case only.
+      // A death right before a step comes after the changes of other files between two steps, and one right after a step comes before them.
       const last = life.takesLast && life.left === -1 ? real.apply(this, args) : Promise.resolve();
       last.then(life.onDeath, life.onDeath);
       return new Promise(() => undefined);
@@ -92,8 +93,7 @@ export class MortalHost {
 
   /** The numbers that the guest has printed since it was booted last. */
   get ticksSinceBoot(): readonly number[] {
-    const { ticks } = this.guest;
-    return ticks.slice(Math.max(0, ticks.lastIndexOf(1)));
+    return ticksSinceBoot(this.guest.ticks);
   }
 
   /**

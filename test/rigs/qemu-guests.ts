@@ -127,6 +127,10 @@ export function guestsOnDisk(path: string, serverUuid: string): readonly GuestOn
   });
 }
 
+/** The numbers that a nano guest has printed since its last boot. */
+export const ticksSinceBoot = (ticks: readonly number[]): readonly number[] =>
+  ticks.slice(Math.max(0, ticks.lastIndexOf(1)));
+
 function readLog(path: string): string {
   try {
     return readFileSync(path, "latin1").replaceAll("\r", "");

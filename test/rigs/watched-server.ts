@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type GuestRecord, readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import type { ComputeApi } from "../e2e/client.ts";
 import { eventually } from "./eventually.ts";
-import { type GuestOnDisk, guestsOnDisk, type QemuGuestsDir } from "./qemu-guests.ts";
+import { type GuestOnDisk, guestsOnDisk, type QemuGuestsDir, ticksSinceBoot } from "./qemu-guests.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
 const LOOK_MS = 10;
@@ -45,8 +45,7 @@ export class WatchedServer {
 
   /** The numbers that the guest on this host has printed since its last boot. */
   ticksAt(host: string): readonly number[] {
-    const ticks = this.guestAt(host)?.ticks ?? [];
-    return ticks.slice(Math.max(0, ticks.lastIndexOf(1)));
+    return ticksSinceBoot(this.guestAt(host)?.ticks ?? []);
   }
 
   /** Resolves when the guest on this host goes on. Rejects if it has lost or repeated a tick since its last boot. */
