@@ -3,13 +3,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import type { CinderAttachmentFilter } from "../../core/stores/block-storage.ts";
-import { systemClock } from "../../runtime/clock.ts";
 import { blockStorageContract } from "../../test/contract/block-storage.contract.ts";
 import { startFakeCinder } from "../../test/rigs/fake-cinder.ts";
-import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import type { FakeNeighbour } from "../../test/rigs/fake-neighbour.ts";
+import { withServiceLogin } from "../../test/rigs/with-service-login.ts";
 import { MemoryBlockStorage } from "../memory/memory-block-storage.ts";
 import { CINDER, CinderClient } from "./cinder-client.ts";
-import { NeighbourClient } from "./neighbour-client.ts";
+import type { NeighbourClient } from "./neighbour-client.ts";
 
 let cinder: FakeNeighbour | null = null;
 let client: NeighbourClient | null = null;
@@ -19,11 +19,7 @@ afterEach(async () => {
 });
 
 function clientOf(url: string, limits: { readonly timeoutMs: number; readonly triesMax: number }): CinderClient {
-  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-  client = new NeighbourClient(
-    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    { ...CINDER, interface: "internal", region: null, url, ...limits },
-  );
+  client = withServiceLogin({ ...CINDER, url, ...limits });
   return new CinderClient(client);
 }
 

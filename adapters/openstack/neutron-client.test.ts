@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { afterEach } from "vitest";
-import { systemClock } from "../../runtime/clock.ts";
 import { networkingContract } from "../../test/contract/networking.contract.ts";
-import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import type { FakeNeighbour } from "../../test/rigs/fake-neighbour.ts";
 import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
+import { withServiceLogin } from "../../test/rigs/with-service-login.ts";
 import { MemoryNetworking } from "../memory/memory-networking.ts";
-import { NeighbourClient } from "./neighbour-client.ts";
-import { NeutronClient } from "./neutron-client.ts";
+import type { NeighbourClient } from "./neighbour-client.ts";
+import { NEUTRON, NeutronClient } from "./neutron-client.ts";
 
 let neutron: FakeNeighbour | null = null;
 let client: NeighbourClient | null = null;
@@ -18,13 +18,6 @@ afterEach(async () => {
 networkingContract("Neutron over HTTP", async () => {
   const twin = new MemoryNetworking({ newId: randomUUID });
   neutron = await startFakeNeutron(twin);
-  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-  client = new NeighbourClient(
-    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    {
-      ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-      ...{ timeoutMs: 5_000, triesMax: 2 },
-    },
-  );
+  client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 5_000, triesMax: 2 });
   return { networking: new NeutronClient(client), twin };
 });

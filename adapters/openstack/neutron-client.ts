@@ -16,6 +16,8 @@ import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbou
 import { NeighbourError } from "./neighbour-error.ts";
 import { listedItems, networkOf, portOf } from "./neutron-documents.ts";
 
+/** How Neutron is found in the catalogue. */
+export const NEUTRON = { service: "Neutron", types: ["network"] } as const;
 /** Neutron's words for refusals that are expected when ports are made. */
 const NO_ADDRESS = [
   "IpAddressGenerationFailure",

@@ -1,11 +1,12 @@
 import { afterEach, expect, test } from "vitest";
-import { systemClock } from "../../runtime/clock.ts";
 import { floatingIpsContract } from "../../test/contract/floating-ips.contract.ts";
-import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import type { FakeNeighbour } from "../../test/rigs/fake-neighbour.ts";
 import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
 import { floatingIpTwin } from "../../test/rigs/floating-ip-twin.ts";
-import { NeighbourClient } from "./neighbour-client.ts";
+import { withServiceLogin } from "../../test/rigs/with-service-login.ts";
+import type { NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
+import { NEUTRON } from "./neutron-client.ts";
 import { NeutronFloatingIps } from "./neutron-floating-ips.ts";
 
 let neutron: FakeNeighbour | null = null;
@@ -18,14 +19,7 @@ afterEach(async () => {
 floatingIpsContract("Neutron over HTTP", async () => {
   const { twin, ...rig } = floatingIpTwin();
   neutron = await startFakeNeutron(twin);
-  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-  client = new NeighbourClient(
-    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    {
-      ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-      ...{ timeoutMs: 5_000, triesMax: 2 },
-    },
-  );
+  client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 5_000, triesMax: 2 });
   return { ...rig, floatingIps: new NeutronFloatingIps(client) };
 });
 

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { afterEach } from "vitest";
-import { systemClock } from "../../runtime/clock.ts";
 import { securityGroupsContract } from "../../test/contract/security-groups.contract.ts";
-import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import type { FakeNeighbour } from "../../test/rigs/fake-neighbour.ts";
 import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
+import { withServiceLogin } from "../../test/rigs/with-service-login.ts";
 import { MemoryNetworking } from "../memory/memory-networking.ts";
-import { NeighbourClient } from "./neighbour-client.ts";
+import type { NeighbourClient } from "./neighbour-client.ts";
+import { NEUTRON } from "./neutron-client.ts";
 import { NeutronSecurityGroups } from "./neutron-security-groups.ts";
 
 let neutron: FakeNeighbour | null = null;
@@ -18,14 +19,7 @@ afterEach(async () => {
 securityGroupsContract("Neutron over HTTP", async () => {
   const twin = new MemoryNetworking({ newId: randomUUID });
   neutron = await startFakeNeutron(twin);
-  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-  client = new NeighbourClient(
-    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    {
-      ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-      ...{ timeoutMs: 5_000, triesMax: 2 },
-    },
-  );
+  client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 5_000, triesMax: 2 });
   const putPort = async (projectId: string, groupId: string) => {
     twin.putPort({ projectId, networkId: "n", securityGroups: [groupId] });
   };

@@ -5,7 +5,7 @@ import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
 import { KeystoneLimits } from "../../adapters/openstack/keystone-limits.ts";
-import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronFloatingIps } from "../../adapters/openstack/neutron-floating-ips.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
@@ -203,7 +203,7 @@ function openNetworking(
   if (settings.networks !== "neutron") return {};
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
-  const client = neighbours.client({ service: "Neutron", types: ["network"], url: settings.neutronUrl });
+  const client = neighbours.client({ ...NEUTRON, url: settings.neutronUrl });
   return {
     networking: new NeutronClient(client),
     floatingIps: new NeutronFloatingIps(client),

@@ -3,7 +3,7 @@ import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
-import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
@@ -91,7 +91,7 @@ function openCellNeighbours(options: ConductorOptions) {
   const neighbours = hasNeutron || hasCinder ? openNeighbours(options) : null;
   if (neighbours === null) return { neighbours };
   const { neutronUrl, cinderUrl } = options;
-  const neutron = () => neighbours.client({ service: "Neutron", types: ["network"], url: neutronUrl });
+  const neutron = () => neighbours.client({ ...NEUTRON, url: neutronUrl });
   return {
     neighbours,
     ...(hasNeutron && { networking: new NeutronClient(neutron()) }),

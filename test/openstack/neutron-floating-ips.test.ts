@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
-import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import type { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronFloatingIps } from "../../adapters/openstack/neutron-floating-ips.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
 import { floatingIpsContract } from "../contract/floating-ips.contract.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
+import { withServiceLogin } from "../rigs/with-service-login.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 let neutron: RealNeutron;
@@ -14,14 +14,7 @@ let client: NeighbourClient;
 describe.runIf(hasNeutron)("a real Neutron", () => {
   beforeAll(async () => {
     neutron = await startRealNeutron("router");
-    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-    client = new NeighbourClient(
-      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-      {
-        ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-        ...{ timeoutMs: 60_000, triesMax: 1 },
-      },
-    );
+    client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 60_000, triesMax: 1 });
   }, 180_000);
   afterAll(async () => {
     await client?.close();
@@ -55,7 +48,7 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
       putPort: async (device_id: string) => {
         const port = { network_id: internal.id, project_id: "one", device_id, device_owner: "compute:nova" };
         const made = await neutron.call("POST", "ports", { port });
-        const [found] = await networking.ports({ id: made.port?.id ?? "" }, { callerToken: null, requestId: null });
+        const [found] = await networking.ports({ id: made.port?.id ?? "" }, OWN_NAME);
         if (found === undefined) throw new Error("Neutron does not show a port that it has made");
         return found;
       },

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe } from "vitest";
-import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import type { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import { NEUTRON } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
-import { systemClock } from "../../runtime/clock.ts";
 import { securityGroupsContract } from "../contract/security-groups.contract.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
+import { withServiceLogin } from "../rigs/with-service-login.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 let neutron: RealNeutron;
@@ -13,14 +13,7 @@ let client: NeighbourClient;
 describe.runIf(hasNeutron)("a real Neutron", () => {
   beforeAll(async () => {
     neutron = await startRealNeutron();
-    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-    client = new NeighbourClient(
-      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-      {
-        ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-        ...{ timeoutMs: 60_000, triesMax: 1 },
-      },
-    );
+    client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 60_000, triesMax: 1 });
   }, 180_000);
   afterAll(async () => {
     await client?.close();

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
-import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import type { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { BINDING_FAILED, type NeutronPort, type NewNeutronPort } from "../../core/stores/networking.ts";
-import { systemClock } from "../../runtime/clock.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
+import { withServiceLogin } from "../rigs/with-service-login.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 const OWN = { callerToken: null, requestId: null };
@@ -19,14 +18,7 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
 
   beforeAll(async () => {
     neutron = await startRealNeutron();
-    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-    client = new NeighbourClient(
-      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-      {
-        ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
-        ...{ timeoutMs: 60_000, triesMax: 1 },
-      },
-    );
+    client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 60_000, triesMax: 1 });
     networking = new NeutronClient(client);
     network = await makeNetwork("own", "one", "10.1.0.0/28");
   }, 180_000);

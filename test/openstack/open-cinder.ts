@@ -1,7 +1,5 @@
 import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
-import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
-import { systemClock } from "../../runtime/clock.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
+import { withServiceLogin } from "../rigs/with-service-login.ts";
 import { type RealCinder, startRealCinder } from "./real-cinder.ts";
 
 export interface OpenedCinder {
@@ -13,11 +11,7 @@ export interface OpenedCinder {
 /** Starts a real Cinder, and opens a client of it with the login of a service. */
 export async function openCinder(): Promise<OpenedCinder> {
   const cinder = await startRealCinder();
-  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-  const client = new NeighbourClient(
-    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    { ...CINDER, interface: "internal", region: null, url: cinder.url, timeoutMs: 60_000, triesMax: 1 },
-  );
+  const client = withServiceLogin({ ...CINDER, url: cinder.url, timeoutMs: 60_000, triesMax: 1 });
   return {
     cinder,
     storage: new CinderClient(client),
