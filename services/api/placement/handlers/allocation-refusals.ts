@@ -3,14 +3,13 @@ import type { ConsumerUuid } from "../../../../core/ledger/ids.ts";
 import type { PlacementChangeOutcome, PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { ERROR_CODES, type PlacementError, placementBadRequest, placementConflict } from "../placement-error.ts";
 
+type RefusedOutcome = Exclude<PlacementChangeOutcome, { kind: "committed" }>;
+
 /**
- * Returns the consumer of a change whose generation is not the expected one, or null. Upstream checks the generations of all consumers
- * before anything else, so a request that lost a race gets a generation conflict whatever other reasons exist.
+ * Returns the refusal for the first consumer of a change whose generation is not the expected one, or null. Upstream checks the generations of
+ * all consumers before anything else, so a request that lost a race gets a generation conflict whatever other reasons exist.
  */
-export async function staleConsumer(
-  store: PlacementStore,
-  { steps }: AllocationChange,
-): Promise<PlacementError | null> {
+async function staleConsumer(store: PlacementStore, { steps }: AllocationChange): Promise<PlacementError | null> {
   const expected = new Map<ConsumerUuid, number | null>();
   for (const step of steps) {
     if (step.kind === "replace" && step.expected !== "any") expected.set(step.consumer, step.expected);
@@ -31,16 +30,33 @@ function consumerConflict(expected: number | null | "any", actual: number | null
 export async function refusal(
   store: PlacementStore,
   refused: {
-    readonly outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }>;
+    readonly outcome: RefusedOutcome;
     readonly change: AllocationChange;
     readonly prefix: string;
   },
 ): Promise<PlacementError> {
   const { outcome, change, prefix } = refused;
-  if (outcome.kind === "consumer-conflict") return consumerConflict(outcome.expected, outcome.actual);
-  const earlier = (await staleConsumer(store, change)) ?? (await unknownName(store, change, prefix));
-  if (earlier !== null) return earlier;
+  if (outcome.kind === "consumer-conflict") return refusalOfOutcome(outcome);
+  return (await earlierRefusal(store, change, prefix)) ?? refusalOfOutcome(outcome);
+}
+
+/**
+ * Returns the refusal of a change for what upstream checks before it looks at any inventory: the generations of the consumers, then the
+ * names of providers and resource classes. Null if all of these are right.
+ */
+export async function earlierRefusal(
+  store: PlacementStore,
+  change: AllocationChange,
+  prefix: string,
+): Promise<PlacementError | null> {
+  return (await staleConsumer(store, change)) ?? (await unknownName(store, change, prefix));
+}
+
+/** Returns the refusal that an outcome stands for by itself. */
+export function refusalOfOutcome(outcome: RefusedOutcome): PlacementError {
   switch (outcome.kind) {
+    case "consumer-conflict":
+      return consumerConflict(outcome.expected, outcome.actual);
     case "under-way":
       return underWay(outcome);
     case "several-cells":
@@ -74,7 +90,7 @@ export async function refusal(
  * Returns the refusal for the first provider of the change that does not exist, else for its first resource class that does not exist, else null.
  * Upstream looks all of them up before it looks at any inventory.
  */
-export async function unknownName(
+async function unknownName(
   store: PlacementStore,
   { steps }: AllocationChange,
   prefix: string,

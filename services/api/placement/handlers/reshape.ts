@@ -5,7 +5,7 @@ import { ERROR_CODES, placementBadRequest, placementConflict } from "../placemen
 import { postReshaperSchemas as bodySchema } from "../schemas/allocations.ts";
 import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
-import { refusal, staleConsumer, unknownName } from "./allocation-refusals.ts";
+import { earlierRefusal, refusalOfOutcome } from "./allocation-refusals.ts";
 import { type ConsumerBody, changeFrom, consumersFrom } from "./allocations.ts";
 import { type InventoryBody, inventoryFrom } from "./inventories.ts";
 
@@ -46,7 +46,7 @@ export async function reshape(call: PlacementCall, store: PlacementStore): Promi
   // As upstream, generations of providers are checked first, then those of consumers, then the names in the allocations, then everything else.
   const isOfProviders = outcome.kind === "unknown-provider" || outcome.kind === "generation-conflict";
   if (outcome.kind !== "reshaped" && !isOfProviders) {
-    const earlier = (await staleConsumer(store, change)) ?? (await unknownName(store, change, PREFIX));
+    const earlier = await earlierRefusal(store, change, PREFIX);
     if (earlier !== null) throw earlier;
   }
   switch (outcome.kind) {
@@ -67,7 +67,7 @@ export async function reshape(call: PlacementCall, store: PlacementStore): Promi
         ERROR_CODES.inventoryInUse,
       );
     case "refused":
-      throw await refusal(store, { outcome: outcome.outcome, change, prefix: PREFIX });
+      throw refusalOfOutcome(outcome.outcome);
     default:
       return outcome satisfies never;
   }
