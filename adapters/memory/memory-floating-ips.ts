@@ -2,10 +2,12 @@ import { randomUUID } from "node:crypto";
 import type {
   AssociateOutcome,
   CreateFloatingIpOutcome,
+  DeleteFloatingIpOutcome,
   FloatingIp,
   FloatingIpFilter,
   FloatingIps,
   FloatingIpTarget,
+  NewFloatingIp,
 } from "../../core/stores/floating-ips.ts";
 import type { AskedBy, NeutronNetwork, NeutronPort } from "../../core/stores/networking.ts";
 import { ipv4At } from "../../core/tasks/ipv4.ts";
@@ -47,7 +49,7 @@ export class MemoryFloatingIps implements FloatingIps {
   }
 
   createFloatingIp(
-    { projectId, networkId }: { readonly projectId: string; readonly networkId: string },
+    { projectId, networkId }: NewFloatingIp,
     { callerToken }: AskedBy,
   ): Promise<CreateFloatingIpOutcome> {
     return this.#ground.answer(() => {
@@ -87,10 +89,7 @@ export class MemoryFloatingIps implements FloatingIps {
     });
   }
 
-  deleteFloatingIp(
-    id: string,
-    _by: AskedBy,
-  ): Promise<{ readonly kind: "deleted" } | { readonly kind: "gone"; readonly why: string }> {
+  deleteFloatingIp(id: string, _by: AskedBy): Promise<Exclude<DeleteFloatingIpOutcome, { kind: "forbidden" }>> {
     return this.#ground.answer(() =>
       this.#kept.delete(id) ? { kind: "deleted" } : { kind: "gone", why: `Floating IP ${id} could not be found` },
     );

@@ -12,6 +12,7 @@ import {
   type UpdatePortOutcome,
 } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { CHANGED_STATUS, expectedRefusal, FORBIDDEN_STATUS } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 import { listedItems, networkOf, portOf } from "./neutron-documents.ts";
@@ -25,8 +26,6 @@ const NO_ADDRESS = [
   "IpAddressGenerationFailureNoMatchingSubnet",
 ];
 const ADDRESS_TAKEN = ["IpAddressInUse", "IpAddressAlreadyAllocated"];
-const CHANGED_STATUS = 412;
-const FORBIDDEN_STATUS = 403;
 
 /** The filter of one list, and the path below which Neutron has the items. */
 type Filter = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -106,7 +105,7 @@ export class NeutronClient implements Networking {
       if (!(error instanceof NeighbourError)) throw error;
       if (error.status === CHANGED_STATUS) return { kind: "changed" };
       if (error.code === "not-found") return { kind: "gone" };
-      return { kind: error.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(error) };
+      return { kind: error.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: error.why };
     }
   }
 
@@ -143,13 +142,7 @@ export class NeutronClient implements Networking {
     try {
       return await this.#client.call(call);
     } catch (error) {
-      if (!(error instanceof NeighbourError)) throw error;
-      const { code, message } = error;
-      // Neutron's policy judges the caller. With the login of this service, the same answer is the operator's affair.
-      if (call.callerToken !== null && error.status === FORBIDDEN_STATUS) throw error;
-      if (code === "unreachable" || code === "refused" || code === "bad-answer")
-        throw new NetworkingError(code, message);
-      throw error;
+      throw expectedRefusal(error, call);
     }
   }
 }
@@ -201,10 +194,8 @@ function inOrder(wanted: readonly NewNeutronPort[], made: readonly NeutronPort[]
 function outcomeOfRefusal(error: unknown): CreatePortsOutcome {
   if (!(error instanceof NeighbourError)) throw error;
   if (error.code === "over-quota") return { kind: "over-quota" };
-  if (error.status === FORBIDDEN_STATUS) return { kind: "forbidden", why: whyOf(error) };
+  if (error.status === FORBIDDEN_STATUS) return { kind: "forbidden", why: error.why };
   if (NO_ADDRESS.includes(error.type ?? "")) return { kind: "no-address" };
   if (ADDRESS_TAKEN.includes(error.type ?? "")) return { kind: "address-taken" };
-  return { kind: "refused", why: whyOf(error) };
+  return { kind: "refused", why: error.why };
 }
-
-const whyOf = (error: NeighbourError): string => error.explanation ?? error.message;

@@ -1,24 +1,24 @@
 import type {
   AssociateOutcome,
   CreateFloatingIpOutcome,
+  DeleteFloatingIpOutcome,
   FloatingIp,
   FloatingIpFilter,
   FloatingIps,
   FloatingIpTarget,
+  NewFloatingIp,
 } from "../../core/stores/floating-ips.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { CHANGED_STATUS, expectedRefusal, IDS_MAX } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 import { listedItems } from "./neutron-documents.ts";
 import { documentFields, documentId, textField } from "./read-document.ts";
 
 const PATH = "/v2.0/floatingips";
-/** Neutron takes addresses of at most 8 KiB. */
-const IDS_MAX = 150;
 const NO_ADDRESS = ["IpAddressGenerationFailure", "ExternalIpAddressExhausted"];
 const GONE = "FloatingIPNotFound";
-const CHANGED_STATUS = 412;
 
 /** The floating IPs of Neutron, over HTTP. A floating IP is changed with `If-Match`, so a late call changes nothing that a later one has written. */
 export class NeutronFloatingIps implements FloatingIps {
@@ -45,10 +45,7 @@ export class NeutronFloatingIps implements FloatingIps {
     return this.#withServers(documents, by);
   }
 
-  async createFloatingIp(
-    { projectId, networkId }: { readonly projectId: string; readonly networkId: string },
-    by: AskedBy,
-  ): Promise<CreateFloatingIpOutcome> {
+  async createFloatingIp({ projectId, networkId }: NewFloatingIp, by: AskedBy): Promise<CreateFloatingIpOutcome> {
     const body = { floatingip: { floating_network_id: networkId, tenant_id: projectId } };
     const answer = await this.#call({ method: "POST", path: PATH, body, ...by, expect: [201] });
     if (!(answer instanceof NeighbourError))
@@ -77,13 +74,9 @@ export class NeutronFloatingIps implements FloatingIps {
     return { kind: code === "conflict" ? "taken" : "refused", why };
   }
 
-  async deleteFloatingIp(
-    id: string,
-    by: AskedBy,
-  ): Promise<{ readonly kind: "deleted" } | { readonly kind: "forbidden" | "gone"; readonly why: string }> {
-    const answer = await this.#call({
-      ...{ method: "DELETE", path: `${PATH}/${encodeURIComponent(id)}`, ...by, expect: [204] },
-    });
+  async deleteFloatingIp(id: string, by: AskedBy): Promise<DeleteFloatingIpOutcome> {
+    const path = `${PATH}/${encodeURIComponent(id)}`;
+    const answer = await this.#call({ method: "DELETE", path, ...by, expect: [204] });
     if (!(answer instanceof NeighbourError)) return { kind: "deleted" };
     if (answer.code === "not-found") return { kind: "gone", why: answer.why };
     if (answer.code === "refused") return { kind: "forbidden", why: answer.why };
@@ -110,13 +103,7 @@ export class NeutronFloatingIps implements FloatingIps {
     try {
       return await this.#client.call(call);
     } catch (error) {
-      if (!(error instanceof NeighbourError)) throw error;
-      const { code, message, status } = error;
-      // Neutron's policy judges the caller. With the login of this service, the same answer is the operator's affair.
-      if (call.callerToken !== null && status === 403) return error;
-      if (code === "unreachable" || code === "refused" || code === "bad-answer")
-        throw new NetworkingError(code, message);
-      return error;
+      return expectedRefusal(error, call);
     }
   }
 }

@@ -9,15 +9,13 @@ import type {
   SecurityGroupRule,
   SecurityGroups,
 } from "../../core/stores/security-groups.ts";
+import { expectedRefusal, IDS_MAX, type NeutronRefusal } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
-import { NeighbourError } from "./neighbour-error.ts";
 import { listedItems } from "./neutron-documents.ts";
 import { ruleBody, securityGroupOf, securityGroupRuleOf } from "./security-group-documents.ts";
 
 const GROUPS = "/v2.0/security-groups";
 const RULES = "/v2.0/security-group-rules";
-/** Neutron takes addresses of at most 8 KiB. Source: `MAX_SEARCH_IDS` in nova/network/security_group_api.py. */
-const IDS_MAX = 150;
 /** The fields of a group whose rules are not asked for. */
 const NAME_FIELDS = ["id", "name", "description", "tenant_id"];
 const EXISTS = ["SecurityGroupRuleExists"];
@@ -102,15 +100,12 @@ export class NeutronSecurityGroups implements SecurityGroups {
     try {
       return await this.#client.call(call);
     } catch (error) {
-      if (!(error instanceof NeighbourError)) throw error;
-      return refusalOf(error, call.callerToken !== null);
+      return refusalOf(expectedRefusal(error, call));
     }
   }
 }
 
-/** Throws `NetworkingError` for what is no refusal of the change that was asked for. */
-function refusalOf(error: NeighbourError, isCallers: boolean): SecurityGroupRefusal {
-  const { code, message, status, type, why } = error;
+function refusalOf({ code, type, why }: NeutronRefusal): SecurityGroupRefusal {
   switch (code) {
     case "not-found":
       return { kind: "gone", why };
@@ -121,12 +116,7 @@ function refusalOf(error: NeighbourError, isCallers: boolean): SecurityGroupRefu
     case "invalid":
       return { kind: "invalid", why };
     case "refused":
-      // Neutron's policy judges the caller. With the login of this service, the same answer is the operator's affair.
-      if (isCallers && status === 403) return { kind: "forbidden", why };
-      throw new NetworkingError(code, message);
-    case "unreachable":
-    case "bad-answer":
-      throw new NetworkingError(code, message);
+      return { kind: "forbidden", why };
     default:
       return code satisfies never;
   }

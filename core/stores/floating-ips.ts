@@ -24,6 +24,13 @@ export interface FloatingIpFilter {
   readonly portIds?: readonly string[];
 }
 
+/** A floating IP to make for a project. */
+export interface NewFloatingIp {
+  readonly projectId: string;
+  /** The external network. */
+  readonly networkId: string;
+}
+
 /** Where a floating IP leads to. */
 export interface FloatingIpTarget {
   readonly portId: string;
@@ -45,6 +52,11 @@ export type AssociateOutcome =
   | { readonly kind: "taken"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
+export type DeleteFloatingIpOutcome =
+  | { readonly kind: "deleted" }
+  | { readonly kind: "forbidden"; readonly why: string }
+  | { readonly kind: "gone"; readonly why: string };
+
 /**
  * The floating IPs of the Networking service. Both implementations (Neutron, in-memory) pass test/contract/floating-ips. Operating failures throw a
  * `NetworkingError`. After one with the code `unreachable`, a change may have been made.
@@ -55,10 +67,7 @@ export interface FloatingIps {
   /** The floating IPs that the caller may see; none where the Networking service has no routers. */
   floatingIps(filter: FloatingIpFilter, by: AskedBy): Promise<readonly FloatingIp[]>;
   /** Gives the caller's project a floating IP of an external network. */
-  createFloatingIp(
-    floatingIp: { readonly projectId: string; readonly networkId: string },
-    by: AskedBy,
-  ): Promise<CreateFloatingIpOutcome>;
+  createFloatingIp(floatingIp: NewFloatingIp, by: AskedBy): Promise<CreateFloatingIpOutcome>;
   /** Lets a floating IP lead to a fixed address of a port, or with null to nothing, if it still has the revision in which it was read. */
   associate(
     floatingIp: Pick<FloatingIp, "id" | "revision">,
@@ -66,8 +75,5 @@ export interface FloatingIps {
     by: AskedBy,
   ): Promise<AssociateOutcome>;
   /** Gives a floating IP back, also one that leads to a port. */
-  deleteFloatingIp(
-    id: string,
-    by: AskedBy,
-  ): Promise<{ readonly kind: "deleted" } | { readonly kind: "forbidden" | "gone"; readonly why: string }>;
+  deleteFloatingIp(id: string, by: AskedBy): Promise<DeleteFloatingIpOutcome>;
 }
