@@ -5,7 +5,6 @@ import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault, invalidField, notFound } from "../../http/fault.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { ActionCall, ActionDeps, ActionResult } from "../server-actions/action-call.ts";
-import { serverNotFound } from "../servers/request-finder.ts";
 import { refuseLocked } from "../servers/server-lock.ts";
 import { readAddress } from "./floating-ip-actions.ts";
 
@@ -56,8 +55,7 @@ async function findServer(
   { finder, neutron }: Pick<Deps, "finder" | "neutron">,
   { id, call, action }: ActionCall,
 ): Promise<{ readonly uuid: string; readonly neutron: NeutronDeps }> {
-  const record = await finder.find(id, call);
-  if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+  const record = await finder.findPresent(id, call);
   refuseLocked({ uuid: record.serverUuid, lock: record.changes?.lock ?? null }, action, call);
   if (neutron === null) throw badRequest(OWN_NETWORK);
   return { uuid: record.serverUuid, neutron };

@@ -37,8 +37,7 @@ export async function addFloatingIp(deps: Deps, { id, call, body }: ActionCall):
 /** Takes a floating IP away from a server. One that has come to lead to another server meanwhile stays there. */
 export async function removeFloatingIp(deps: Deps, { id, call, body }: ActionCall): Promise<ActionResult> {
   const address = readAddress(body.refuseOthers("address").require("address"), "address");
-  const record = await deps.finder.find(id, call);
-  if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+  const record = await deps.finder.findPresent(id, call);
   const floatingIp = await deps.floatingIps.byAddress(call, address, conflict);
   if (floatingIp.portId === null || floatingIp.serverUuid !== record.serverUuid)
     throw conflict(`Floating IP ${address} is not associated with instance ${id}.`);
@@ -62,8 +61,7 @@ async function findServer(
   call: KnownCall,
   id: string,
 ): Promise<{ readonly uuid: string; readonly fixed: readonly string[] }> {
-  const record = await finder.find(id, call);
-  if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+  const record = await finder.findPresent(id, call);
   const known = await hydrateServer(record, cells, { withDeleted: false });
   if (known === null) throw serverNotFound(id);
   if (known.unreachable) throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);

@@ -1,7 +1,7 @@
 import { badRequest, notFound } from "../../http/fault.ts";
 import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { ActionCall, ActionResult } from "../server-actions/action-call.ts";
-import { type RequestFinder, serverNotFound } from "../servers/request-finder.ts";
+import type { RequestFinder } from "../servers/request-finder.ts";
 
 interface Deps {
   readonly finder: RequestFinder;
@@ -25,8 +25,7 @@ export async function removeSecurityGroup(deps: Deps, one: ActionCall): Promise<
 async function readAction({ finder, securityGroups }: Deps, { id, call, body }: ActionCall) {
   const name = body.refuseOthers("name").require("name").text("name") ?? "";
   if (name.trim() === "") throw badRequest("Security group name cannot be empty");
-  const record = await finder.find(id, call);
-  if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+  const record = await finder.findPresent(id, call);
   if (securityGroups === null) throw notFound(`Security group ${name.slice(0, 255)} is not found.`);
   return { desk: securityGroups, name, serverUuid: record.serverUuid };
 }

@@ -1,6 +1,6 @@
 import type { KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
-import { type RequestFinder, serverNotFound } from "../servers/request-finder.ts";
+import type { RequestFinder } from "../servers/request-finder.ts";
 import { refuseLocked } from "../servers/server-lock.ts";
 import type { ActionBody } from "./action-body.ts";
 import { findTarget, wrongState } from "./action-target.ts";
@@ -26,8 +26,7 @@ export async function injectNetworkInfo(
   { finder }: { readonly finder: RequestFinder },
   { id, call, action }: SmallAction,
 ): Promise<{ readonly status: 202 }> {
-  const record = await finder.find(id, call);
-  if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+  const record = await finder.findPresent(id, call);
   refuseLocked({ uuid: record.serverUuid, lock: record.changes?.lock ?? null }, action, call);
   return { status: 202 };
 }

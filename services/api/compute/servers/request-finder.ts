@@ -37,6 +37,13 @@ export class RequestFinder {
     requireRulesFor(call, record.spec.projectId);
     return record;
   }
+
+  /** Finds a request that is neither cancelled nor deleted. Throws a 404 if there is none, and refuses (403) as `find` does. */
+  async findPresent(id: string, call: KnownCall): Promise<RequestRecord> {
+    const record = await this.find(id, call);
+    if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
+    return record;
+  }
 }
 
 export function serverNotFound(id: string): Fault {
