@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { OWN_NAME } from "../../../core/stores/networking.ts";
 import { OWN_NETWORK, putContractNetworks, putExternalNetwork } from "../../contract/networking.contract.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
@@ -77,6 +78,21 @@ test("a floating IP that another server gets leaves the first one, also in what 
   expect(await shown(second)).toHaveLength(2);
 });
 
+test("a floating IP that another server gets after it was read is not taken away from that server", async () => {
+  const [first, second, { ip: address }] = [await active(), await active(), await allocate()];
+  await act(first, { addFloatingIp: { address } });
+  const { floatingIps } = rig.networking;
+  const associate = floatingIps.associate.bind(floatingIps);
+  floatingIps.associate = async (...asked) => {
+    floatingIps.associate = associate;
+    expect(await act(second, { addFloatingIp: { address } })).toEqual([202, ""]);
+    return associate(...asked);
+  };
+  const why = `Floating IP ${address} has just been changed by another call; try again.`;
+  expect(await act(first, { removeFloatingIp: { address } })).toEqual([409, why]);
+  expect(await shown(second)).toEqual([`fixed ${fixedOf(second)}`, `floating ${address}`]);
+});
+
 test("a floating IP that is given back while it leads to a server leaves the server", async () => {
   const [id, made] = [await active(), await allocate()];
   await act(id, { addFloatingIp: { address: made.ip } });
@@ -84,14 +100,11 @@ test("a floating IP that is given back while it leads to a server leaves the ser
   expect(await shown(id)).toEqual([`fixed ${fixedOf(id)}`]);
 });
 
-test("what Neutron has done shows later, if the server is busy or the cell is away when it is read", async () => {
+test("a change that was made in Neutron itself shows later if Neutron is silent after its event", async () => {
   const [id, { ip: address }] = [await active(), await allocate()];
   await act(id, { addFloatingIp: { address } });
-  const [floatingIp] = await rig.networking.floatingIps.floatingIps(
-    { address },
-    { callerToken: null, requestId: null },
-  );
-  await rig.networking.floatingIps.associate(floatingIp!, null, { callerToken: null, requestId: null });
+  const [floatingIp] = await rig.networking.floatingIps.floatingIps({ address }, OWN_NAME);
+  await rig.networking.floatingIps.associate(floatingIp!, null, OWN_NAME);
   let silences = 0;
   rig.networking.fate = () => (silences++ < 3 ? "silent" : "answered");
   const event = { name: "network-changed", server_uuid: id };
@@ -102,7 +115,7 @@ test("what Neutron has done shows later, if the server is busy or the cell is aw
   await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
 });
 
-test("an event is answered before Neutron is asked", async () => {
+test("an event is answered without waiting for Neutron", async () => {
   const id = await active();
   let answerLate = (): void => {};
   const asked = rig.networking.ports.bind(rig.networking);

@@ -41,7 +41,7 @@ const fixedIps: Script = async (run) => {
   run.expectEffect(remove, await addressesOf(run, id), before);
 };
 
-/** What is sent to the cloud with Neutron, since ports of Berth's own network have one address each and no floating IPs. */
+/** The scripts that need the cloud with Neutron, since ports of Berth's own network have one address each and no floating IPs. */
 export const NEUTRON_SCRIPTS: Readonly<Record<string, Script>> = {
   "os-multinic": fixedIps,
   servers: floatingIps,
