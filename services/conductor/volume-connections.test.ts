@@ -14,11 +14,13 @@ let cinder: MemoryBlockStorage;
 let clock: ManualClock;
 let connections: VolumeConnections;
 let volumeId: string;
+let isHeld: boolean;
 beforeEach(() => {
+  isHeld = true;
   cinder = new MemoryBlockStorage({ newId: randomUUID });
   clock = new ManualClock();
   connections = new VolumeConnections(
-    { storage: cinder, store: { holdsTask: async () => true }, clock },
+    { storage: cinder, store: { holdsTask: async () => isHeld }, clock },
     { volumeConnectTimeoutMs: 600_000 },
   );
   volumeId = cinder.putVolume({ projectId: "one" }).id;
@@ -42,6 +44,41 @@ test("a raw volume whose content looks like qcow2 is given to its first host, to
 test("a volume that is asked for twice at once, because its host has connected again, gets one attachment", async () => {
   const [one, other] = await Promise.all([connect("host-0"), connect("host-0")]);
   expect([one, await cinder.attachments({ volumeId })]).toEqual([other, [expect.anything()]]);
+});
+
+describe("a volume that was connected to another host, for a server that has it on a third one", () => {
+  beforeEach(async () => {
+    await connect("host-0");
+    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: { host: "host-5", initiator: "i" } }, OWN_NAME);
+  });
+
+  test("stays connected there when the conductor loses its task meanwhile, since a guest may have it by then", async () => {
+    const complete = cinder.complete.bind(cinder);
+    cinder.complete = async (id) => {
+      isHeld = false;
+      return complete(id);
+    };
+    await expect(connect("host-9")).rejects.toThrow("unwanted");
+    expect(await cinder.attachments({ volumeId })).toHaveLength(2);
+  });
+
+  test("stays connected there when Cinder does not show where it is, and the third host gets a connection of its own", async () => {
+    const shown = cinder.volume.bind(cinder);
+    let looks = 0;
+    cinder.volume = async (id, by) => {
+      const volume = await shown(id, by);
+      looks += 1;
+      if (looks !== 2 || volume === null) return volume;
+      return { ...volume, attachedTo: volume.attachedTo.filter(({ host }) => host !== "host-5") };
+    };
+    const connecting = connect("host-9");
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+    expect([looks, await cinder.attachments({ volumeId })]).toEqual([2, [expect.anything(), expect.anything()]]);
+    clock.advance(1_000);
+    expect(await connecting).toMatchObject({ name: `volume-${volumeId}` });
+    const [{ attachedTo } = { attachedTo: [] }] = cinder.all();
+    expect(attachedTo.map(({ host }) => host)).toEqual(["host-0", "host-5", "host-9"]);
+  });
 });
 
 describe("a volume that its driver takes longer to connect than Cinder waits", () => {

@@ -122,7 +122,10 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
     : connectFurther(storage, volume, unfinished, to);
 }
 
-/** Finishes what Cinder has connected, uses what is of this host, and ends what is of another one, where no guest can have it. */
+/**
+ * Finishes what Cinder has connected, uses what is of this host, and ends what is of another one, where no guest can have it. Finishing takes time, in which
+ * another conductor may have taken the task over and given the volume to a guest. So the task is confirmed again before anything ends.
+ */
 async function adopt(
   storage: BlockStorage,
   connected: readonly CinderAttachment[],
@@ -132,10 +135,12 @@ async function adopt(
   if (!(await to.mayWrite())) return UNWANTED;
   for (const { id } of connected) await storage.complete(id);
   const volume = await storage.volume(volumeId, OWN_NAME);
-  const hostOf = (id: string) => volume?.attachedTo.find(({ attachmentId }) => attachmentId === id)?.host;
+  const hostOf = (id: string) => volume?.attachedTo.find(({ attachmentId }) => attachmentId === id)?.host ?? "";
   const here = connected.find(({ id }) => hostOf(id) === to.connector.host);
-  for (const { id } of connected) if (id !== here?.id) await storage.deleteAttachment(id);
-  if (here === undefined) throw changed(volumeId);
+  const others = connected.filter(({ id }) => id !== here?.id && hostOf(id) !== "");
+  if (others.length > 0 && !(await to.mayWrite())) return UNWANTED;
+  for (const { id } of others) await storage.deleteAttachment(id);
+  if (here === undefined) throw others.length === 0 ? hostNotShown(volumeId) : changed(volumeId);
   return connectedBy(storage, here);
 }
 
@@ -239,6 +244,9 @@ async function connectedBy(storage: BlockStorage, { id, volumeId }: CinderAttach
 /** The attachment was deleted in the meantime, so the volume is looked at again. */
 const changed = (volumeId: string) =>
   new BlockStorageError("unreachable", `the attachment of volume ${volumeId} was deleted while it was being connected`);
+
+const hostNotShown = (volumeId: string) =>
+  new BlockStorageError("unreachable", `Cinder does not show to which host volume ${volumeId} has been connected`);
 
 const NO_CINDER =
   "the server has volumes in Cinder, and the conductors of its cell cannot call Cinder: set BERTH_VOLUMES=cinder for them";
