@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import { DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName } from "../../contract/cell-fixtures.ts";
 import { eventually } from "../../rigs/eventually.ts";
@@ -97,7 +98,25 @@ test("a call that broke off after the cell's part is ended by its repetition", a
   expect((await remove(id)).statusCode).toBe(404);
 });
 
-test("ratios that such a call has left are removed also if the host was in no aggregate", async () => {
+test.each(["forgetHost", "changeRatios", "removeHost"] as const)(
+  "a call that broke off in the API database, because %s failed, is ended by its repetition",
+  async (failing) => {
+    const aggregate = failing === "removeHost" ? await aggregateOf(hostName(1)) : null;
+    await rig.operators.changeRatios({ kind: "host", host: hostName(1) }, { VCPU: 4 });
+    await rig.hostMap.keepHosts("north", [0, 1, 2].map(hostName));
+    const id = await idOf(hostName(1));
+    const fault = new StoreError("unavailable", failing, "the database is away");
+    if (failing === "forgetHost") vi.spyOn(rig.hostMap, failing).mockRejectedValueOnce(fault);
+    else vi.spyOn(rig.operators, failing).mockRejectedValueOnce(fault);
+    expect((await remove(id)).statusCode).toBe(503);
+    expect((await remove(id)).statusCode).toBe(204);
+    expect((await rig.operators.ratioSettings()).byHost.size).toBe(0);
+    expect(await rig.hostMap.hostsOf("north")).not.toContain(hostName(1));
+    if (aggregate !== null) expect(await hostsOf(aggregate)).toEqual([]);
+  },
+);
+
+test("ratios that a call has left behind are removed also if the host was in no aggregate", async () => {
   const id = await idOf(hostName(1));
   await rig.operators.changeRatios({ kind: "host", host: hostName(1) }, { VCPU: 4 });
   await rig.cell("north").store.hostAdmin().removeHost(hostName(1), 0);

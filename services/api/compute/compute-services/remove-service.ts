@@ -26,8 +26,8 @@ export interface RemoveServiceDeps {
 
 /**
  * Deletes a service. With the service of a host go the host, its provider tree, its membership of aggregates and its ratios. An agent that was just
- * stopped is waited for until it counts as unseen, so that scripts may stop it and delete its service right away. A call that broke off between the
- * host's cell and the API database is ended by its repetition.
+ * stopped is waited for until it counts as unseen, so that scripts may stop it and delete its service right away. If a call breaks off after the host's
+ * cell has removed the host, its repetition removes the rest from the API database.
  *
  * Refuses as Nova does: 400 for an id of the wrong kind, 404, and 409 for a host that has servers or unfinished moves. Beyond Nova it refuses with
  * 409 what Nova's documentation warns of: hosts whose agent is alive, on which others hold resources, or which have guests in quarantine.
@@ -122,23 +122,26 @@ async function removeControl(cells: Cells, { binary, id, host, alive, cell }: Co
   if (!answer.value) throw running();
 }
 
-/** Hosts that a call has left in the API database which broke off after it had removed them from their cell. */
+/** The hosts with ratios or in aggregates. One of them that no cell has was left by a call that broke off after the host's cell had removed it. */
 async function leftBehind({ stores }: RemoveServiceDeps): Promise<readonly string[]> {
   if (stores === null) return [];
   const { byHost } = await stores.ratios.ratioSettings();
   return [...byHost.keys(), ...(await stores.aggregates.aggregates()).flatMap(({ hosts }) => hosts)];
 }
 
-/** Removes what the API database has about a host that no cell has any more. */
+/**
+ * Removes a host from the API database after its cell has removed it. The host map goes first: if the call breaks off, `leftBehind` finds the host by its
+ * ratios and aggregates.
+ */
 async function forgetHost({ stores, cells }: RemoveServiceDeps, host: string): Promise<void> {
   if (stores === null) return;
   const { aggregates, ratios, hostMap } = stores;
+  for (const cell of cells.keys()) await hostMap.forgetHost(cell, host);
   const ofHost = (await ratios.ratioSettings()).byHost.get(host);
   if (ofHost !== undefined) {
     const none = Object.fromEntries(Object.keys(ofHost).map((name) => [name, null]));
     await ratios.changeRatios({ kind: "host", host }, none);
   }
-  for (const cell of cells.keys()) await hostMap.forgetHost(cell, host);
   for (const { id, hosts } of await aggregates.aggregates())
     if (hosts.includes(host)) await aggregates.removeHost(id, host);
 }
