@@ -1,4 +1,5 @@
 import type { LimitSource, NamedLimits } from "../../core/stores/api/limit-source.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
 import type { NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 import { type DocumentFields, documentFields, textField } from "./read-document.ts";
@@ -83,14 +84,7 @@ export class KeystoneLimits implements LimitSource {
   }
 
   async #get(path: string): Promise<DocumentFields> {
-    const { body } = await this.#client.call({
-      method: "GET",
-      path,
-      callerToken: null,
-      requestId: null,
-      expect: [200],
-    });
-    return documentFields(body);
+    return documentFields((await this.#client.call({ method: "GET", path, ...OWN_NAME, expect: [200] })).body);
   }
 }
 

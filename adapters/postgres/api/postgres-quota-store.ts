@@ -1,5 +1,4 @@
 import type { Pool, PoolClient } from "pg";
-import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
   NO_SET_LIMITS,
   NO_USAGE,
@@ -15,7 +14,7 @@ import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
-import { limitsOfProjects, limitsOfRows, lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+import { limitsOfRows, lockQuotas, readQuota, readSetLimits, readUsages } from "./read-quotas.ts";
 
 interface CountedRow {
   readonly project_id: string;
@@ -97,10 +96,7 @@ export class PostgresQuotaStore implements QuotaStore {
         cores: Math.max(0, amounts.cores - now.cores),
         ram: Math.max(0, amounts.ram - now.ram),
       };
-      const given = stated && new Map([[now.project_id, stated]]);
-      const limits = (await limitsOfProjects(client, [now.project_id], given)).get(now.project_id) ?? NO_SET_LIMITS;
-      const used = (await readUsages(client, [now.project_id])).get(now.project_id);
-      const quota = new ProjectQuota(limits, defaults, used ?? NO_USAGE);
+      const quota = await readQuota(client, now.project_id, { defaults, stated });
       const excess = quota.admit(now.user_id, more);
       if (excess !== null) return excess;
       await count(client, { serverUuid, owner: now, more });

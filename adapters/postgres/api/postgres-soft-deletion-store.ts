@@ -1,6 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
-import { NO_SET_LIMITS, NO_USAGE, type QuotaExcess, type QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
+import type { QuotaExcess } from "../../../core/stores/api/quota-limits.ts";
 import {
   DOUBLINGS_MAX,
   type RestoreOutcome,
@@ -14,7 +13,7 @@ import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, type StoreQuery, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { countUsage } from "./count-usage.ts";
-import { limitsOfProjects, lockQuotas, readUsages } from "./read-quotas.ts";
+import { lockQuotas, readQuota } from "./read-quotas.ts";
 
 interface DeletionRow {
   readonly server_uuid: string;
@@ -218,11 +217,8 @@ async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): 
 async function excessOf(
   client: PoolClient,
   owner: OwnerRow,
-  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: QuotaLimits | undefined },
+  limits: Parameters<typeof readQuota>[2],
 ): Promise<QuotaExcess | null> {
   const { project_id: project, user_id: user, cores, ram } = owner;
-  const given = stated && new Map([[project, stated]]);
-  const limits = (await limitsOfProjects(client, [project], given)).get(project) ?? NO_SET_LIMITS;
-  const used = (await readUsages(client, [project])).get(project) ?? NO_USAGE;
-  return new ProjectQuota(limits, defaults, used).admit(user, { instances: 1, cores, ram });
+  return (await readQuota(client, project, limits)).admit(user, { instances: 1, cores, ram });
 }

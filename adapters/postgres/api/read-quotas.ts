@@ -1,7 +1,10 @@
 import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
+import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
   NO_SERVERS,
+  NO_SET_LIMITS,
+  NO_USAGE,
   onlyLimits,
   type QuotaLimits,
   type QuotaResource,
@@ -78,6 +81,18 @@ export async function limitsOfProjects(
       return [project, onlyLimits(limits)];
     }),
   );
+}
+
+/** One project's limits with its use. `stated` are limits that another service states. */
+export async function readQuota(
+  client: PoolClient,
+  project: string,
+  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: QuotaLimits | undefined },
+): Promise<ProjectQuota> {
+  const given = stated && new Map([[project, stated]]);
+  const limits = (await limitsOfProjects(client, [project], given)).get(project) ?? NO_SET_LIMITS;
+  const used = (await readUsages(client, [project])).get(project) ?? NO_USAGE;
+  return new ProjectQuota(limits, defaults, used);
 }
 
 /** The sums of the amounts of the projects' living servers. Projects without servers may be left out. Cost: a few rows a user and project. */

@@ -71,10 +71,7 @@ export class UnifiedLimits {
   }
 
   async #read(key: string): Promise<NamedLimits> {
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const asked = this.#asking.get(key) ?? this.#ask(key);
-    return asked;
+    return this.#known.get(key) ?? this.#asking.get(key) ?? this.#ask(key);
   }
 
   #ask(key: string): Promise<NamedLimits> {

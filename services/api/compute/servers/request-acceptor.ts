@@ -97,7 +97,7 @@ export class RequestAcceptor {
     const quota = new ProjectQuota(set, this.#defaults, await this.#quotas.usage(projectId));
     const excess = quota.admit(userId, sumOfSpecs(asked), amountsOf(first.flavor));
     if (excess === null) return asked;
-    if (excess.fitting < Math.max(1, minCount) || excess.fitting >= asked.length)
+    if (!isReducible(excess, asked.length, minCount))
       throw refusal(excess, asked, minCount, stated === undefined ? null : projectId);
     return asked.slice(0, excess.fitting);
   }
@@ -133,10 +133,10 @@ export class RequestAcceptor {
       }
       if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
       if (outcome.kind === "closed") throw tooLate();
-      const { fitting } = outcome.excess;
-      if (fitting < Math.max(1, minCount) || fitting >= specs.length || reductions === REDUCTIONS_MAX)
-        throw refusal(outcome.excess, asked, minCount, stated === undefined ? null : projectId);
-      specs = reduced(asked, fitting);
+      const { excess } = outcome;
+      if (!isReducible(excess, specs.length, minCount) || reductions === REDUCTIONS_MAX)
+        throw refusal(excess, asked, minCount, stated === undefined ? null : projectId);
+      specs = reduced(asked, excess.fitting);
     }
   }
 
@@ -168,6 +168,10 @@ function statedBy(asked: readonly AskedCall[]): ReadonlyMap<string, QuotaLimits>
   );
   return stated.length === 0 ? undefined : new Map(stated);
 }
+
+/** Whether a call of `count` servers can be made smaller, so that its quota has room for it. */
+const isReducible = ({ fitting }: QuotaExcess, count: number, minCount: number): boolean =>
+  fitting >= Math.max(1, minCount) && fitting < count;
 
 /** Returns the first servers of a call as a call of their own, since the reservation of all of them is written already. */
 function reduced(specs: readonly ServerSpec[], count: number): readonly ServerSpec[] {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Clock, systemClock } from "../../../../runtime/clock.ts";
+import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import { nextDevice, ROOT_DEVICE } from "../server-volumes/root-device.ts";
@@ -33,17 +34,16 @@ export async function reserveVolumes(
   if (store === null || found.length === 0) return specs.map((spec) => ({ spec, ids: [] }));
   const devices = devicesOf(found);
   const reserved: ReservedVolumes[] = [];
-  for (let at = 0; at < specs.length; at += SERVERS_AT_ONCE) {
-    const batch = specs.slice(at, at + SERVERS_AT_ONCE);
-    const outcomes = await Promise.allSettled(batch.map((spec) => reserveFor(store, spec, { found, devices, call })));
-    const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
-    reserved.push(...outcomes.flatMap((one) => (one.status === "fulfilled" ? one.value : [])));
-    if (failures.length > 0) {
-      await releaseVolumes(store, reserved);
-      throw failures[0];
-    }
+  try {
+    return await forEachBounded(specs, SERVERS_AT_ONCE, async (spec) => {
+      const one = await reserveFor(store, spec, { found, devices, call });
+      reserved.push(one);
+      return one;
+    });
+  } catch (error) {
+    await releaseVolumes(store, reserved);
+    throw error;
   }
-  return reserved;
 }
 
 async function reserveFor(
@@ -120,12 +120,9 @@ export async function releaseVolumes(
   if (store === null) return;
   const untilMs = clock.monotonic() + RELEASE_MS_MAX;
   const isLate = () => clock.monotonic() >= untilMs;
-  for (let at = 0; at < reserved.length && !isLate(); at += SERVERS_AT_ONCE)
-    await Promise.all(
-      reserved.slice(at, at + SERVERS_AT_ONCE).map(async ({ spec, ids }) => {
-        for (const id of ids) if (!isLate()) await store.release(id, spec.uuid).catch(() => false);
-      }),
-    );
+  await forEachBounded(reserved, SERVERS_AT_ONCE, async ({ spec, ids }) => {
+    for (const id of ids) if (!isLate()) await store.release(id, spec.uuid).catch(() => false);
+  });
 }
 
 /** The device of each volume: the root device for the boot disk, the one that was asked for, or else the next free one. */
