@@ -221,12 +221,13 @@ describe("races of soft deletions", () => {
     const id = await boot();
     // The api that stores the deletion is slow: its operation reaches the cell after the server was restored.
     const held = holdBack();
-    await rig.delete(`/v2.1/servers/${id}`, OWNER);
+    const deleting = rig.delete(`/v2.1/servers/${id}`, OWNER);
     await eventually("an operation is on its way", () => held.late.length === 1);
     held.end();
     expect((await act(id, "restore")).statusCode).toBe(202);
     await eventually("the restoring is settled", async () => (await rig.softDeletions?.softDeletion(id)) === null);
     await held.late[0]?.();
+    expect((await deleting).statusCode).toBe(204);
     expect(openOperations()).toEqual([]);
     expect(await stateOf(id)).toEqual(["ACTIVE", null, "active"]);
   });
