@@ -32,7 +32,7 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly brokenVolumes = new Set<string>();
   /** The formats that the driver takes raw volumes for because of their content, by the volume's id. */
   readonly guessedFormats = new Map<string, string>();
-  /** The types that a volume may be asked for with. */
+  /** The volume types that exist. */
   readonly volumeTypes = new Set<string>();
   /** The status of new volumes. */
   newStatus = "creating";

@@ -286,7 +286,7 @@ function usedNeutron(
   if (networks !== "neutron") return null;
   assert(
     networking !== undefined && floatingIps !== undefined && notes !== undefined,
-    "whoever builds an api with Neutron gives it its client and notes",
+    "an api with Neutron needs its client, its floating IPs and its notes",
   );
   return { networking, floatingIps, notes, sendsTokens: auth === "keystone" };
 }

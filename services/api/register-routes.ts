@@ -218,5 +218,5 @@ export interface ApiRoutes {
 /** Every route that the settings allow. */
 export const ALL_ROUTES: ApiRoutes = { compute: registerRoutes, neighbours: registerNeighbours };
 
-/** What the users of the simulator call. Each route costs each start of an api some time, and the simulator starts apis very often. */
+/** The routes that the simulator's users call. Each route costs each start of an api some time, and the simulator starts apis very often. */
 export const SERVER_LIFE_ROUTES: ApiRoutes = { compute: registerServerLife, neighbours: () => {} };

@@ -63,7 +63,7 @@ export async function listImages(
 
 type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility">;
 
-/** Reads in the order of the index until the page is full, or until the images end. Refuses filters that would have to pass too many images. */
+/** Reads in the order of the index until the page is full, or until the images end. Refuses filters for which too many images would have to be read. */
 async function readNewest(
   store: Pick<ImageStore, "images">,
   wanted: Wanted & Pick<ImageQuery, "marker">,
@@ -124,8 +124,8 @@ function pageOf(
 }
 
 /**
- * Reads the filters of a list that are not the store's: each parameter that is no other one names a field or a property, and its value. Refuses those
- * filters of Glance that would mean something else.
+ * Reads the filters of a list that are not the store's: the status, and each parameter that `QUERY` lacks, which names a field or a property. Refuses
+ * Glance's own filters that are not served, since they would be taken for properties.
  */
 function readFilters(raw: Readonly<Record<string, string | readonly string[]>>): Filters {
   const names = Object.keys(raw).filter((name) => name === "status" || !Object.hasOwn(QUERY, name));

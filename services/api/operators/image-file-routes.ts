@@ -25,8 +25,8 @@ export type ImageOrigin =
   | { readonly kind: "glance"; readonly service: Pick<ImageService, "find"> };
 
 /**
- * `POST /deleted-images`: which of the given ids belong to deleted images, so that their files can be removed. Admins only. `fetchedOnly`: this holds
- * only for files that an api has fetched, since other images of these ids may never have been registered.
+ * `POST /deleted-images`: which of the given ids belong to deleted images, so that their files can be removed. Admins only. With `fetchedOnly`, only files
+ * that an api has fetched may be removed: other files may have ids that Glance never had.
  */
 export function registerImageFileRoutes(http: Http, origin: ImageOrigin): void {
   const ask = { config: { rule: "berth:images:deleted" }, schema: { body: AskBody, response: { 200: Answer } } };

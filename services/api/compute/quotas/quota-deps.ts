@@ -2,7 +2,7 @@ import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import type { ProjectLimits } from "./project-limits.ts";
 
-/** What quota sets and classes show and change. */
+/** The limits and the use that quota sets and classes show, and the limits that they change. */
 export interface QuotaSets
   extends Pick<QuotaStore, "limits" | "setLimits" | "forgetLimits" | "classLimits" | "setClassLimits" | "usage"> {
   /** False where another service has the limits: changes are then taken without an effect. */

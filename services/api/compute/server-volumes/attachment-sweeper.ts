@@ -36,9 +36,9 @@ interface Pair {
 
 /**
  * Compares Cinder's attachments with those that the API database names, page by page, and ends the ones that no guest has: of a host that a server has left,
- * or of a volume that the server does not have. It finishes the attachment of a server's host that is connected and not finished. An attachment is ended only if the server's cell says that the server rests on another host, or has
- * no such volume, and that no guest of it is left anywhere. Attachments of servers that Berth does not know belong to somebody else. Every step may be
- * repeated, so any number of apis may do this at a time.
+ * or of a volume that the server does not have. An attachment is ended only if the server's cell says that the server rests on another host, or has no such
+ * volume, and that no guest of it is left anywhere. An attachment of the server's own host that is connected and not finished is finished. Attachments of
+ * servers that Berth does not know belong to somebody else. Every step may be repeated, so any number of apis may do this at a time.
  */
 export class AttachmentSweeper {
   readonly #deps: SweeperDeps;
@@ -175,8 +175,8 @@ export class AttachmentSweeper {
   }
 
   /**
-   * Finishes what is connected. A driver that was slow to connect a volume may set the attachment back after it was finished, and then Cinder shows no host.
-   * Whose host it is shows the next round.
+   * Finishes the attachments that are connected. A driver that was slow to connect a volume may set an attachment back after it was finished, and then Cinder
+   * does not show its host. The next round sees which host it has.
    */
   async #finish(attachments: readonly CinderAttachment[], isStill: () => Promise<boolean>): Promise<void> {
     for (const { id, status, connection } of attachments) {

@@ -21,7 +21,7 @@ import type { UnsettledVolume } from "./settle-building.ts";
 const UNDER_WAY = ["creating", "downloading"];
 /** Cinder deletes a volume in one of these statuses that nothing else needs. */
 const DELETABLE = ["available", "error"];
-/** A volume that Cinder was asked for, and does not have so long after the call has ended, will not appear any longer. */
+/** How long Cinder may take to make a volume that it was asked for. If it has none by then, it will make none. */
 const LATE_ANSWER_MS = 5 * 60_000;
 
 type IsMeant = (attachment: VolumeAttachment) => boolean;

@@ -6,8 +6,9 @@ import type { SettledVolumes } from "./server-volumes.ts";
 
 /** How many attachments may fail to end in one round before the others wait for the next one, since each may take Cinder's whole time to answer. */
 const FAILURES_MAX = 3;
-/** How long an attachment waits that Cinder does not end yet, since it still fills the volume, and one about which Cinder gave no answer. Each wait doubles. */
+/** The first wait of an attachment that Cinder does not end yet, since it still fills the volume. Each further wait is twice as long. */
 const NOT_NOW_MS = 2_000;
+/** The first wait of an attachment about which Cinder gave no answer. */
 const RETRY_MS = 10_000;
 const WAIT_MS_MAX = 60_000;
 

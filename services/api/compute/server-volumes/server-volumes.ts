@@ -30,7 +30,7 @@ export interface FoundRecord extends VolumeRecord {
 
 /** A volume that is to be made for a new server. */
 export interface NewServerVolume {
-  /** No other volume has this name: it is how a volume is found again whose maker has ended, or has not heard of it. */
+  /** No other volume has this name. By it, a volume is found again if the api that asked for it ends, or does not get Cinder's answer. */
   readonly name: string;
   readonly source: VolumeSource;
   /** Null for the size of the snapshot. */
@@ -50,7 +50,7 @@ export interface ServerVolumes
     Pick<VolumeStore, "volumes" | "volumesOfServers" | "beginDetaching" | "setDeleteOnTermination"> {
   /** The volumes with these ids that the caller may see. */
   find(ids: readonly string[], call: KnownCall): Promise<readonly FoundRecord[]>;
-  /** The volume of a snapshot that the caller may see, with the snapshot's size, or null. */
+  /** The size of a snapshot that the caller may see, and the properties of the image that its volume was filled from. Null if there is none. */
   snapshotted(id: string, call: KnownCall): Promise<Pick<FoundRecord, "sizeGib" | "imageProperties"> | null>;
   /**
    * Makes a volume for a new server, in the caller's name. Its row is written first, so that a process that ends in between leaves a row that the settler

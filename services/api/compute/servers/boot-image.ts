@@ -13,16 +13,16 @@ import {
   refuseLittleMemory,
 } from "./read-image.ts";
 
-/** What Cinder keeps of an image beside the properties that Nova gives the server. Source: `VIM_IMAGE_ATTRIBUTES` and `get_bdm_image_metadata` of Nova. */
+/** The attributes of an image that Cinder keeps with a volume, and that Nova does not count as properties for the server. Source: `VIM_IMAGE_ATTRIBUTES` and `get_bdm_image_metadata` of Nova. */
 const ATTRIBUTES: ReadonlySet<string> = new Set([
   ...["image_id", "image_name", "container_format", "checksum", "size", "min_disk", "min_ram", "status", "owner"],
   ...["visibility", "protected", "created_at", "updated_at", "signature_verified"],
 ]);
 
 /**
- * Reads what counts for the scheduling and the hardware of a new server: the image that it was asked for with, or for a server that boots from a volume, the
- * image that the volume was or will be filled from. Refuses unknown images of new volumes, and what the flavor, or the size of the new boot volume, is too
- * small for (400).
+ * Reads the image whose properties count for the scheduling and the hardware of a new server: the one that the call names, or for a server that boots from a
+ * volume, the one that the volume was or will be filled from. Refuses (400) unknown images of new volumes, and an image for which the flavor or the new boot
+ * volume is too small.
  */
 export async function readBootImage(
   imageRef: string,
