@@ -27,12 +27,12 @@ const UNREAD_BYTES_MAX = 4 * 1_048_576;
 export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
 
 /**
- * The connection over which one interface of a guest reaches the metadata service. QEMU passes on what the guest's connections to the metadata address carry, as
- * one stream without their beginnings and ends, and gives each answer to the guest's newest connection. So a request that stays incomplete, or is no request,
- * would spoil the next one. Then the connection is closed and opened again, which discards what was on its way.
+ * The connection over which one interface of a guest reaches the metadata service. QEMU passes on what the guest's connections to the metadata address
+ * carry, as one stream without their beginnings and ends, and gives each answer to the guest's newest connection. So a request that stays incomplete,
+ * or is no request, would spoil the next one. Then the connection is closed and opened again, which discards what was on its way.
  *
- * QEMU itself never drops what the guest sends but waits until it is read, and does nothing else meanwhile. So everything is read at once here, and a guest that
- * sends too much is cut off for a while.
+ * QEMU itself never drops what the guest sends but waits until it is read, and does nothing else meanwhile. So everything is read at once here, and a
+ * guest that sends too much is cut off for a while.
  */
 export class MetadataLink {
   readonly #path: string;

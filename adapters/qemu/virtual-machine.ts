@@ -37,8 +37,8 @@ export interface VirtualMachine {
 }
 
 /**
- * `isolated`: nothing. `open`: all that the host reaches, and the services on the host's loopback address. QEMU cannot forbid these alone, since every address of its own
- * network leads there, and a guest can send packets to 127.0.0.1 itself, too.
+ * `isolated`: nothing. `open`: all that the host reaches, and the services on the host's loopback address. QEMU cannot forbid these alone, since every
+ * address of its own network leads there, and a guest can send packets to 127.0.0.1 itself, too.
  */
 export type UserNetwork = "isolated" | "open";
 
@@ -81,8 +81,8 @@ export interface MachineInterface {
 }
 
 /**
- * QEMU's own network with the address of the metadata service. QEMU forwards only addresses of the network itself, so guests get link-local addresses by DHCP.
- * The address is served in an isolated network, too.
+ * QEMU's own network with the address of the metadata service. QEMU forwards only addresses of the network itself, so guests get link-local addresses
+ * by DHCP. The address is served in an isolated network, too.
  */
 export const METADATA_NETWORK = { net: "169.254.0.0/16", address: "tcp:169.254.169.254:80" } as const;
 

@@ -9,7 +9,7 @@ const CARD = { name: "card", inventories: { VGPU: { total: 4 } } };
 const NUMA = { name: "numa0", inventories: { VCPU: { total: 8, reserved: 1 } }, children: [CARD] };
 const PLAIN: HostConfig = { name: "n1", inventories: { DISK_GB: { total: 100 } }, children: [NUMA] };
 
-test("a host that is described as a node no longer is reserved with all its providers until it is cleaned", () => {
+test("a host that is no longer described as a node is reserved with all its providers until it is cleaned", () => {
   const clock = new ManualClock();
   const store = { load: () => ({}), save: () => undefined };
   const nodes = new MetalNodes({ clock, store, onState: () => undefined, onUnsaved: () => undefined });

@@ -32,7 +32,7 @@ function reserved<Provider extends ProviderConfig>(provider: Provider): Provider
   ]);
   return {
     ...{ ...provider, inventories: Object.fromEntries(inventories) },
-    // A host that is described as a node no longer may have children before it is cleaned.
+    // A host that is no longer described as a node may have children already before it is cleaned.
     ...(provider.children && { children: provider.children.map(reserved) }),
   };
 }

@@ -22,10 +22,10 @@ const FREE: NodeState = { users: [], isCleaning: false, failure: "", sawMaintena
 const STORE_AGAIN_MS = 10_000;
 
 /**
- * The bare metal nodes of an agent, as Nova's driver for Ironic sees them: one server has a whole node, and a node is closed while it is in maintenance, in use, or being cleaned
- * after a server. A cleaning that fails puts the node into maintenance, until an operator has ended that. What a node has gone through is stored before
- * anything follows from it, so that a node that was not cleaned is never offered, whenever the agent dies. A host that is described as a node no longer stays
- * one until nobody has it and it is cleaned. Source: nova.virt.ironic.driver.
+ * The bare metal nodes of an agent, as Nova's driver for Ironic sees them: one server has a whole node, and a node is closed while it is in
+ * maintenance, in use, or being cleaned after a server. A cleaning that fails puts the node into maintenance, until an operator has ended that. What a
+ * node has gone through is stored before anything follows from it, so that a node that was not cleaned is never offered, whenever the agent dies. A
+ * host that is no longer described as a node stays one until nobody has it and it is cleaned. Source: nova.virt.ironic.driver.
  */
 export class MetalNodes {
   readonly #options: MetalNodesOptions;
@@ -53,8 +53,8 @@ export class MetalNodes {
   }
 
   /**
-   * Takes over what the hosts file says of the nodes. A node whose maintenance has ended is cleaned if its cleaning had failed. A host that becomes a node is in use by the
-   * guests that it has. Throws, and changes nothing, if that cannot be stored.
+   * Takes over what the hosts file says of the nodes. A node whose maintenance has ended is cleaned if its cleaning had failed. A host that becomes a
+   * node is in use by the guests that it has. Throws, and changes nothing, if that cannot be stored.
    */
   describe(hosts: readonly HostConfig[]): void {
     if (this.#phase === "closed") return;
@@ -92,8 +92,8 @@ export class MetalNodes {
   }
 
   /**
-   * Gives the node to a server. Returns the reason if it cannot have it: the claim may have been made before the node's cleaning was reported. Then another node may do. A
-   * server that has the node already, as during a rebuild, gets it in any state. Throws if that cannot be stored.
+   * Gives the node to a server. Returns the reason if it cannot have it: the claim may have been made before the node's cleaning was reported. Then
+   * another node may do. A server that has the node already, as during a rebuild, gets it in any state. Throws if that cannot be stored.
    */
   take({ host, serverUuid, attemptId }: GuestName): string | null {
     if (this.#phase === "closed") return `the agent of host ${host} is being stopped`;
@@ -111,8 +111,8 @@ export class MetalNodes {
   }
 
   /**
-   * Takes the node from a guest that is gone. After the last one it is cleaned. Throws if that cannot be stored: then the guest still has the node. After `close` the next
-   * process finds that the guest is gone.
+   * Takes the node from a guest that is gone. After the last one it is cleaned. Throws if that cannot be stored: then the guest still has the node.
+   * After `close` the next process finds that the guest is gone.
    */
   release({ host, attemptId }: GuestName): void {
     if (this.#phase === "closed") return;
@@ -125,9 +125,9 @@ export class MetalNodes {
   }
 
   /**
-   * Takes over the guests that outlived the agent's last process, and the lost ones, which are still to be destroyed: each has its node until `release`. A node whose guest
-   * is among neither is cleaned. Must be called when no other process can write the store any more. If it throws, because the store cannot be read or written, the nodes are
-   * taken over all the same: nothing of this opens one.
+   * Takes over the guests that outlived the agent's last process, and the lost ones, which are still to be destroyed: each has its node until
+   * `release`. A node whose guest is among neither is cleaned. Must be called when no other process can write the store any more. If it throws,
+   * because the store cannot be read or written, the nodes are taken over all the same: nothing of this opens one.
    */
   adopt(kept: readonly GuestName[], lost: readonly GuestName[] = []): void {
     if (this.#phase === "closed") return;
