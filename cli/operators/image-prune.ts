@@ -20,7 +20,6 @@ const declaration = {
 const IDS_MAX = 100;
 /** The end of the name of a file that was uploaded, or that an api has fetched from Glance. */
 const FETCHED = /-[0-9a-f]{32}$/;
-const UUID_LENGTH = 36;
 const IMAGE_FILE =
   /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-[0-9a-f]{32}|\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;
 
@@ -39,7 +38,7 @@ export function runImagePruneCommand(argv: readonly string[]): Promise<number> {
         body,
       );
       for (const name of deleted.flatMap((id) => files.get(id) ?? [])) {
-        if (fetchedOnly === true && !FETCHED.test(name.slice(UUID_LENGTH))) continue;
+        if (fetchedOnly === true && !FETCHED.test(name)) continue;
         if (!settings.dryRun) await rm(join(settings.imagesPath, name), { force: true });
         process.stdout.write(`${name}\n`);
         removed += 1;
