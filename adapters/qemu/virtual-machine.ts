@@ -69,10 +69,7 @@ export interface MachineInterface {
   readonly mac: string;
   /** The port that it belongs to. Absent in machines of earlier versions, in which the MAC address tells interfaces apart. */
   readonly portId?: string | undefined;
-  /**
-   * The host's bridge that a tap device is attached to. Null for QEMU's own network, which allows only outgoing
-   * connections.
-   */
+  /** The host's bridge that a tap device is attached to. Null for QEMU's own network. */
   readonly bridge: string | null;
   /** Names the interface in QEMU. Absent for the names `net0`, `net1`, … in the order of the list. */
   readonly id?: string | undefined;
