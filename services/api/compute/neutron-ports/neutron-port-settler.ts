@@ -5,6 +5,7 @@ import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
+import { GrowingWaits } from "../../growing-waits.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -15,22 +16,14 @@ import { releasePorts } from "./release-ports.ts";
 /** Longer than a call may take, and than Neutron works on a request whose sender has left. */
 const OPEN_MS = 600_000;
 const SWEEP_MS = 30_000;
-/** A server that cannot be brought up to date at present is looked at again after a delay that doubles each time. */
-const DELAY_MS = 2_000;
-const DELAY_MS_MAX = 600_000;
-const DELAYED_MAX = 10_000;
+/** A server that cannot be brought up to date at present is looked at again after a wait that doubles each time. */
+const WAIT_MS = 2_000;
+const WAIT_MS_MAX = 600_000;
 /** Notes that one sweep compares with the requests. Cell events end nearly all notes, so the sweep may take hours for a large cloud. */
 const SWEEP_SIZE = 10_000;
 
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
-
-/** `version`: that of the note. One that is opened again is looked at without a delay. */
-interface Delay {
-  readonly version: number;
-  readonly delayMs: number;
-  readonly dueMs: number;
-}
 
 /** The ports that a server has by its own record. `gone`: no host can have a guest of it. `unknown`: look again later. */
 type ServersPorts =
@@ -52,8 +45,8 @@ export class NeutronPortSettler {
   readonly #events: Pick<ApiEvents, "portsNotSwept">;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<DueNote>;
-  /** The notes that are looked at again later, by server. */
-  readonly #delayed = new Map<string, Delay>();
+  /** The notes that are looked at again later. */
+  readonly #waits: GrowingWaits;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   /** The last server of the sweep before, or null at the beginning. */
   #sweptTo: string | null = null;
@@ -74,6 +67,7 @@ export class NeutronPortSettler {
     this.#cells = deps.cells;
     this.#clock = deps.clock;
     this.#events = deps.events;
+    this.#waits = new GrowingWaits(deps.clock, { msMax: WAIT_MS_MAX });
     this.#rounds = new PagedRounds((after, limit) => deps.notes.dueNotes(OPEN_MS, after, limit));
     this.#ticker = new Ticker({
       clock: deps.clock,
@@ -114,7 +108,9 @@ export class NeutronPortSettler {
 
   async #settleOne(note: DueNote): Promise<void> {
     const { serverUuid, keptPorts, deletedPorts, version } = note;
-    if (this.#isDelayed(note)) return;
+    // A note that is opened again has another version, so it is looked at at once.
+    const key = `${serverUuid} ${version}`;
+    if (this.#waits.isWaiting(key)) return;
     const ports = await this.#portsOf(serverUuid);
     if (ports.kind === "unknown") return;
     const named = ports.kind === "gone" ? [] : ports.named;
@@ -123,22 +119,9 @@ export class NeutronPortSettler {
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
     else if (ports.known !== null && !(await refreshPorts(this.#neutron, ports.known, deletedPorts)))
-      return this.#delay(note);
+      return this.#waits.wait(key, WAIT_MS);
     else await this.#notes.settleNotes([note]);
-    this.#delayed.delete(serverUuid);
-  }
-
-  #isDelayed({ serverUuid, version }: DueNote): boolean {
-    const delay = this.#delayed.get(serverUuid);
-    return delay?.version === version && this.#clock.monotonic() < delay.dueMs;
-  }
-
-  #delay({ serverUuid, version }: DueNote): void {
-    const before = this.#delayed.get(serverUuid);
-    const delayMs = before?.version === version ? Math.min(before.delayMs * 2, DELAY_MS_MAX) : DELAY_MS;
-    // Other apis settle notes, too, and leave their delays here. Without its delay, a note is only looked at earlier.
-    if (this.#delayed.size >= DELAYED_MAX) this.#delayed.clear();
-    this.#delayed.set(serverUuid, { version, delayMs, dueMs: this.#clock.monotonic() + delayMs });
+    this.#waits.end(key);
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {

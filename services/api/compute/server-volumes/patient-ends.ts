@@ -2,6 +2,7 @@ import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
+import { GrowingWaits } from "../../growing-waits.ts";
 import type { SettledVolumes } from "./server-volumes.ts";
 
 /** How many attachments may fail to end in one round before the others wait for the next one, since each may take Cinder's whole time to answer. */
@@ -12,19 +13,12 @@ const NOT_NOW_MS = 2_000;
 const RETRY_MS = 10_000;
 const WAIT_MS_MAX = 60_000;
 
-interface Waiting {
-  /** By the monotonic clock. */
-  readonly untilMs: number;
-  readonly waitMs: number;
-}
-
 /** Ends attachments in rounds. One that Cinder does not end now stays as it is, is logged, and is tried again later. */
 export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "release" | "endAttachment"> {
   readonly #volumes: SettledVolumes;
   readonly #events: Pick<ApiEvents, "volumesNotSettled">;
-  readonly #clock: Clock;
   /** The volumes whose attachment could not be ended, by their ids, so that the others have their turn. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waits: GrowingWaits;
   #failures = 0;
 
   constructor(deps: {
@@ -34,14 +28,11 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
   }) {
     this.#volumes = deps.volumes;
     this.#events = deps.events;
-    this.#clock = deps.clock;
+    this.#waits = new GrowingWaits(deps.clock, { msMax: WAIT_MS_MAX });
   }
 
   beginRound(): void {
     this.#failures = 0;
-    // One that is due is kept for a while, so that its next wait is longer.
-    const overMs = this.#clock.monotonic() - WAIT_MS_MAX;
-    for (const [id, { untilMs }] of this.#waiting) if (untilMs < overMs) this.#waiting.delete(id);
   }
 
   confirmAttached(...by: Parameters<VolumeStore["confirmAttached"]>): Promise<boolean> {
@@ -58,24 +49,18 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
 
   /** `end` resolves with null if nothing has ended. */
   async #tryIn<Outcome>(id: string, end: () => Promise<Outcome | null>): Promise<Outcome | null> {
-    const isWaiting = (this.#waiting.get(id)?.untilMs ?? Number.NEGATIVE_INFINITY) > this.#clock.monotonic();
-    if (this.#failures >= FAILURES_MAX || isWaiting) return null;
+    if (this.#failures >= FAILURES_MAX || this.#waits.isWaiting(id)) return null;
     try {
       const outcome = await end();
-      if (outcome === null) this.#wait(id, NOT_NOW_MS);
-      else this.#waiting.delete(id);
+      if (outcome === null) this.#waits.wait(id, NOT_NOW_MS);
+      else this.#waits.end(id);
       return outcome;
     } catch (error) {
       if (!(error instanceof BlockStorageError)) throw error;
       this.#failures += 1;
-      this.#wait(id, RETRY_MS);
+      this.#waits.wait(id, RETRY_MS);
       this.#events.volumesNotSettled(error);
       return null;
     }
-  }
-
-  #wait(id: string, atLeastMs: number): void {
-    const waitMs = Math.min(WAIT_MS_MAX, Math.max(atLeastMs, 2 * (this.#waiting.get(id)?.waitMs ?? 0)));
-    this.#waiting.set(id, { untilMs: this.#clock.monotonic() + waitMs, waitMs });
   }
 }
