@@ -17,7 +17,7 @@ interface Subject {
 
 const HOUR_MS = 3_600_000;
 
-/** The guarantees of the removal of hosts. The cell has `host`, a tree of two providers, and `host-7`, both of `agent-1`. */
+/** The guarantees of the removal of hosts and conductors. The cell has `host`, a tree of two providers, and `host-7`, both of `agent-1`. */
 export function hostRemovals(subject: () => Subject): void {
   describe("the removal of a host", () => {
     const remove = (host: string, unseenMs = 0) => subject().admin.removeHost(host, unseenMs);
@@ -146,15 +146,15 @@ export function hostRemovals(subject: () => Subject): void {
         expect(held.map(({ length }) => length)).toEqual(servers.map(() => (isGone ? 0 : 1)));
       }
     });
+  });
 
-    test("a conductor is forgotten only when its lease has expired", async () => {
-      const { admin, cell } = subject();
-      await cell.renewLease({ id: conductorId(1), name: "here", leaseMs: HOUR_MS });
-      await cell.renewLease({ id: conductorId(2), name: "gone", leaseMs: 0 });
-      expect(await admin.removeConductor(conductorId(1))).toBe(false);
-      expect(await admin.removeConductor(conductorId(2))).toBe(true);
-      expect((await admin.conductors()).map(({ name }) => name)).not.toContain("gone");
-      expect((await admin.conductors()).map(({ name }) => name)).toContain("here");
-    });
+  test("a conductor is forgotten only when its lease has expired", async () => {
+    const { admin, cell } = subject();
+    await cell.renewLease({ id: conductorId(1), name: "here", leaseMs: HOUR_MS });
+    await cell.renewLease({ id: conductorId(2), name: "gone", leaseMs: 0 });
+    expect(await admin.removeConductor(conductorId(1))).toBe(false);
+    expect(await admin.removeConductor(conductorId(2))).toBe(true);
+    expect((await admin.conductors()).map(({ name }) => name)).not.toContain("gone");
+    expect((await admin.conductors()).map(({ name }) => name)).toContain("here");
   });
 }
