@@ -123,7 +123,7 @@ export class PostgresHostAdminStore implements HostAdminStore {
       text: "select cell_remove_host($1, $2) as outcome",
       values: [host, unseenMs],
     });
-    return row?.outcome ?? "unknown";
+    return row!.outcome;
   }
 
   async removeConductor(id: string): Promise<boolean> {
