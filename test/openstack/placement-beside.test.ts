@@ -4,7 +4,7 @@ import { dropDatabase, ensureDatabase } from "../../adapters/postgres/client/dat
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import type { Method } from "../placement/placement-client.ts";
 import { PlacementRig } from "../placement/placement-rig.ts";
-import { type Answers, type Compared, comparable, isMeant } from "./placement-differences.ts";
+import { type Answers, type Compared, comparable, isExpected, isSame } from "./placement-differences.ts";
 import { CONSUMERS, PlacementRequests, PROVIDERS } from "./placement-requests.ts";
 import { hasPlacement, hasPythonModule, type RealPlacement, startRealPlacement } from "./real-placement.ts";
 
@@ -71,7 +71,7 @@ describe.runIf(hasPlacement && hasPythonModule("psycopg2"))(
             const answers = await ask(method, path, version, body);
             const { theirs, ours } = answers;
             if (theirs.status >= 400) await removeIdleConsumers(upstream);
-            if (JSON.stringify(theirs) !== JSON.stringify(ours) && !isMeant(path, answers))
+            if (!isSame(answers) && !isExpected(path, answers))
               differences.push(
                 differenceOf(`${at}: ${method} ${path} ${version} ${JSON.stringify(body)}`, theirs, ours),
               );
@@ -82,7 +82,7 @@ describe.runIf(hasPlacement && hasPythonModule("psycopg2"))(
             ...CONSUMERS.map((uuid) => `/allocations/${uuid}`),
           ]) {
             const { theirs, ours } = await ask("GET", path, "1.39");
-            if (JSON.stringify(theirs) !== JSON.stringify(ours)) differences.push(differenceOf(path, theirs, ours));
+            if (!isSame({ theirs, ours })) differences.push(differenceOf(path, theirs, ours));
           }
           expect(differences).toEqual([]);
         } finally {

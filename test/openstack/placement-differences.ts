@@ -32,15 +32,21 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+/** Whether two answers are the same. Upstream's faults excuse none of Berth's, so an answer of 500 from Berth is never the same. */
+export function isSame({ theirs, ours }: Pick<Answers, "theirs" | "ours">): boolean {
+  return ours.status < 500 && JSON.stringify(theirs) === JSON.stringify(ours);
+}
+
 /**
- * Whether upstream answers differently by a fault of its own, or in a way that Berth does not follow:
+ * Whether a difference is expected, since upstream's answer is a fault of its own, or one that Berth does not follow:
  * - It answers 500, for example (on PostgreSQL, from 1.38 on) to each question for usages.
  * - It does not look for the names in a part of a query when another part has no candidates already. Berth always refuses unknown names.
  * - Among candidates of several groups it counts amounts twice, since its candidates share objects.
  * - Of candidates that differ only in the tree that a sharing provider is used for, it keeps one at random, and so may miss what only another tree can give to
  *   a numbered group.
  */
-export function isMeant(path: string, { theirs, ours, namesUnknown }: Answers): boolean {
+export function isExpected(path: string, { theirs, ours, namesUnknown }: Answers): boolean {
+  if (ours.status >= 500) return false;
   if (theirs.status >= 500) return true;
   if (theirs.status !== 200 || !/^\/(allocation_candidates|resource_providers)\?/.test(path)) return false;
   if (namesUnknown) return Object.values(theirs.body as object).every((part: object) => Object.keys(part).length === 0);

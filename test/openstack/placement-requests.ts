@@ -8,7 +8,9 @@ export interface PlacementRequest {
   readonly body?: unknown;
 }
 
-/** What the requests know of the API that they go to, so that many of them are correct. */
+type Unversioned = Omit<PlacementRequest, "version">;
+
+/** The present state of the API that the requests go to, so that many of them are correct. */
 export interface KnownState {
   /** The generations of the providers that exist. */
   readonly providers: ReadonlyMap<string, number>;
@@ -65,7 +67,7 @@ export class PlacementRequests {
     return { version, ...make() };
   }
 
-  #provider(known: KnownState): Omit<PlacementRequest, "version"> {
+  #provider(known: KnownState): Unversioned {
     const uuid = this.#one(PROVIDERS);
     if (this.#chance(0.15)) return { method: "DELETE", path: `/resource_providers/${uuid}` };
     const parent = this.#one([null, null, ...known.providers.keys(), this.#one(PROVIDERS)]);
@@ -76,7 +78,7 @@ export class PlacementRequests {
     return { method: "POST", path: "/resource_providers", body: { uuid, ...(body as object) } };
   }
 
-  #inventories(known: KnownState): Omit<PlacementRequest, "version"> {
+  #inventories(known: KnownState): Unversioned {
     const uuid = this.#providerOf(known);
     const path = `/resource_providers/${uuid}/inventories`;
     const resource_provider_generation = this.#generation(known.providers.get(uuid));
@@ -127,7 +129,7 @@ export class PlacementRequests {
     };
   }
 
-  #traitsOf(known: KnownState): Omit<PlacementRequest, "version"> {
+  #traitsOf(known: KnownState): Unversioned {
     const uuid = this.#providerOf(known);
     const path = `/resource_providers/${uuid}/traits`;
     if (this.#chance(0.1)) return { method: "DELETE", path };
@@ -136,7 +138,7 @@ export class PlacementRequests {
     return { method: "PUT", path, body: this.#spoil({ resource_provider_generation, traits }) };
   }
 
-  #aggregatesOf(known: KnownState): Omit<PlacementRequest, "version"> {
+  #aggregatesOf(known: KnownState): Unversioned {
     const uuid = this.#providerOf(known);
     const aggregates = this.#some(AGGREGATES.length, () => this.#one(AGGREGATES));
     const resource_provider_generation = this.#generation(known.providers.get(uuid));
@@ -144,14 +146,14 @@ export class PlacementRequests {
     return { method: "PUT", path: `/resource_providers/${uuid}/aggregates`, body };
   }
 
-  #allocations(known: KnownState): Omit<PlacementRequest, "version"> {
+  #allocations(known: KnownState): Unversioned {
     const consumer = this.#one(CONSUMERS);
     const path = `/allocations/${consumer}`;
     if (this.#chance(0.12)) return { method: "DELETE", path };
     return { method: "PUT", path, body: this.#spoil(this.#ofConsumer(known, consumer)) };
   }
 
-  #manyAllocations(known: KnownState): Omit<PlacementRequest, "version"> {
+  #manyAllocations(known: KnownState): Unversioned {
     return { method: "POST", path: "/allocations", body: this.#byConsumer(known) };
   }
 
@@ -165,19 +167,7 @@ export class PlacementRequests {
     const isEmpty = known.consumers.has(consumer) && this.#chance(0.15);
     const providers = isEmpty ? [] : this.#some(2, () => this.#providerOf(known));
     return {
-      allocations: Object.fromEntries(
-        providers.map((uuid) => [
-          uuid,
-          {
-            resources: Object.fromEntries(
-              this.#some(2, () => this.#class()).map((name) => [
-                name,
-                this.#one([1, 1, 2, 4, ...(this.#chance(0.1) ? [0, -1, 2_147_483_648] : [])]),
-              ]),
-            ),
-          },
-        ]),
-      ),
+      allocations: Object.fromEntries(providers.map((uuid) => [uuid, { resources: this.#amounts() }])),
       project_id: this.#one(PROJECTS),
       user_id: this.#one(USERS),
       consumer_generation:
@@ -186,7 +176,13 @@ export class PlacementRequests {
     };
   }
 
-  #names(): Omit<PlacementRequest, "version"> {
+  /** Amounts of one or two resource classes. */
+  #amounts(): Readonly<Record<string, number>> {
+    const amount = () => this.#one([1, 1, 2, 4, ...(this.#chance(0.1) ? [0, -1, 2_147_483_648] : [])]);
+    return Object.fromEntries(this.#some(2, () => this.#class()).map((name) => [name, amount()]));
+  }
+
+  #names(): Unversioned {
     const isTrait = this.#chance(0.5);
     const name = this.#wrongly(isTrait ? this.#one(TRAITS) : this.#class());
     const path = `/${isTrait ? "traits" : "resource_classes"}/${name}`;
@@ -196,7 +192,7 @@ export class PlacementRequests {
     return { method, path };
   }
 
-  #read(): Omit<PlacementRequest, "version"> {
+  #read(): Unversioned {
     const uuid = this.#one([...PROVIDERS, "not-a-uuid"]);
     const part = this.#one([
       "",
@@ -230,7 +226,7 @@ export class PlacementRequests {
     };
   }
 
-  #candidates(): Omit<PlacementRequest, "version"> {
+  #candidates(): Unversioned {
     const parts = [`resources=${this.#resources()}`];
     const sometimes = (chance: number, part: () => string) => {
       if (this.#chance(chance)) parts.push(part());
@@ -248,7 +244,7 @@ export class PlacementRequests {
     return { method: "GET", path: `/allocation_candidates?${parts.join("&")}` };
   }
 
-  #reshape(known: KnownState): Omit<PlacementRequest, "version"> {
+  #reshape(known: KnownState): Unversioned {
     const providers = this.#some(2, () => this.#providerOf(known));
     const inventories = Object.fromEntries(
       providers.map((uuid) => [
@@ -307,7 +303,7 @@ export class PlacementRequests {
     return this.#chance(0.9) ? (current ?? 0) : this.#one([(current ?? 0) + 1, 0, null, "1", -1]);
   }
 
-  /** Once in a while, leaves a field out, adds one or gives it a wrong type. */
+  /** In one body of fourteen, leaves a field out, adds one or gives one a wrong type, or replaces the body by a list. */
   #spoil(body: Readonly<Record<string, unknown>>): unknown {
     if (this.#chance(0.93)) return body;
     const key = this.#one(Object.keys(body));
