@@ -71,7 +71,8 @@ export class PlacementRequests {
     const uuid = this.#one(PROVIDERS);
     if (this.#chance(0.15)) return { method: "DELETE", path: `/resource_providers/${uuid}` };
     const parent = this.#one([null, null, ...known.providers.keys(), this.#one(PROVIDERS)]);
-    const name = this.#chance(0.9) ? `host ${uuid.at(-1)}` : this.#one(["host 1", "", "x".repeat(201), 7]);
+    // Not the empty name, which upstream takes and Berth refuses, so that they would differ from then on.
+    const name = this.#chance(0.9) ? `host ${uuid.at(-1)}` : this.#one(["host 1", "x".repeat(201), 7]);
     const body = this.#spoil({ name, ...(this.#chance(0.7) ? { parent_provider_uuid: parent } : {}) });
     if (known.providers.has(uuid) && this.#chance(0.8))
       return { method: "PUT", path: `/resource_providers/${uuid}`, body };
