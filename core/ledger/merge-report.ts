@@ -289,35 +289,6 @@ export function describeKept({ name, resourceClass, used, capacity }: KeptOffer)
   return `${resourceClass} of provider ${name} is over capacity, ${used} of ${capacity} are in use: it takes no new servers until enough is released`;
 }
 
-/** Whether the stored tree already equals the merged report. */
-export function isStored({ providers: specs }: ProviderTree, providers: readonly Provider[]): boolean {
-  const byUuid = new Map(providers.map((provider) => [provider.uuid, provider]));
-  return (
-    specs.length === providers.length &&
-    specs.every((spec) => {
-      const before = byUuid.get(spec.uuid);
-      return (
-        before !== undefined &&
-        before.name === spec.name &&
-        before.parent === spec.parent &&
-        before.traits.size === spec.traits.size &&
-        [...spec.traits].every((name) => before.traits.has(name)) &&
-        before.inventories.size === spec.inventories.size &&
-        [...spec.inventories].every(([name, inventory]) => isSame(before.inventories.get(name), inventory))
-      );
-    })
-  );
-}
-
-function isSame(a: Inventory | undefined, b: Inventory): boolean {
-  return (
-    a !== undefined &&
-    (["total", "reserved", "minUnit", "maxUnit", "stepSize", "allocationRatio"] as const).every(
-      (key) => a[key] === b[key],
-    )
-  );
-}
-
 /** Whether two lists of kept resources are equal. */
 export function isSameKept(a: readonly KeptOffer[], b: readonly KeptOffer[]): boolean {
   const keys = ["provider", "name", "resourceClass", "used", "capacity", "byReport"] as const;

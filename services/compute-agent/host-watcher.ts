@@ -75,8 +75,9 @@ export class HostWatcher {
     this.#compareNames(seen);
     for (const host of seen.hosts) {
       const before = this.#seen.get(host.name);
+      if (before === undefined || before.host === host) continue;
       const text = JSON.stringify(host);
-      if (before === undefined || before.text === text) continue;
+      if (before.text === text) continue;
       this.#seen.set(host.name, { host, text });
       this.#compareTrees(before.host, host);
     }

@@ -1,13 +1,19 @@
-import type { ProviderConfig } from "./host-config.ts";
+import type { HostConfig, ProviderConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 import type { MetalNodes } from "./metal-nodes.ts";
 
-/** The same hosts, of which the bare metal nodes are reserved while they are closed. */
+/** The same hosts, of which the bare metal nodes are reserved while they are closed. A host that has not changed is the same object at each look. */
 export function hostsOfNodes(source: HostSource, nodes: MetalNodes): HostSource {
   let last: LookAtHosts | null = null;
+  const reservedHosts = new WeakMap<HostConfig, HostConfig>();
+  const reservedOf = (host: HostConfig) => {
+    const known = reservedHosts.get(host) ?? reserved(host);
+    reservedHosts.set(host, known);
+    return known;
+  };
   const present = (seen: LookAtHosts): LookAtHosts => ({
     ...seen,
-    hosts: seen.hosts.map((host) => (nodes.closedBecause(host.name) === null ? host : reserved(host))),
+    hosts: seen.hosts.map((host) => (nodes.closedBecause(host.name) === null ? host : reservedOf(host))),
   });
   const look = () => {
     const seen = source.look();

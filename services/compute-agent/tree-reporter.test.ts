@@ -107,3 +107,37 @@ test("repeats no report while the conductor judges others, and all that are open
   expect(acceptAll(stream)).toEqual(["h2"]);
   expect(reporter.settled).toBe(true);
 });
+
+test("reports only the host that has changed while other reports wait for their verdicts, and all of them if the conductor is silent", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  const [first] = sent.splice(0);
+  reporter.update(treeOf({ name: "h2", traits: ["CUSTOM_A"] }));
+  reporter.update(treeOf({ name: "h2", traits: ["CUSTOM_B"] }));
+  expect(sent.map(({ host, providers }) => [host, providers[0]!.traits])).toEqual([
+    ["h2", ["CUSTOM_A"]],
+    ["h2", ["CUSTOM_B"]],
+  ]);
+  sent.splice(0);
+  // The verdict on the first report of the other host still counts.
+  reporter.judged({ host: "h1", revision: first!.revision, refused: "", kept: [] }, stream);
+  clock.advance(5_000);
+  expect(acceptAll(stream)).toEqual(["h2"]);
+  expect(reporter.settled).toBe(true);
+});
+
+test("repeats a refused report within about a minute although another host changes all the time", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  const refused = sent.shift()!;
+  reporter.judged({ host: "h1", revision: refused.revision, refused: "its root is another host's", kept: [] }, stream);
+  acceptAll(stream);
+  for (let second = 0; second < 70 && !sent.some(({ host }) => host === "h1"); second += 1) {
+    acceptAll(stream);
+    reporter.update(treeOf({ name: "h2", traits: [`CUSTOM_${second}`] }));
+    clock.advance(1_000);
+  }
+  expect(sent.map(({ host }) => host)).toContain("h1");
+  expect(acceptAll(stream)).toContain("h1");
+  expect(reporter.settled).toBe(true);
+});

@@ -8,6 +8,8 @@ import type { AgentEvents } from "./events.ts";
  * keep it from the first ones. A refused report is repeated, too, because the cause of the refusal may be gone.
  */
 const REPEAT_MS = 5_000;
+/** After this time they are repeated although the conductor judges others, since those may be of hosts that change all the time. */
+const REPEAT_MS_MAX = 60_000;
 /**
  * After this time a host is reported again if the cell has kept something of it because it was in use. The use may have
  * ended.
@@ -40,6 +42,8 @@ export class TreeReporter {
   #timer: Timer | null = null;
   /** When the reporting conductor last judged a report, by the monotonic clock. */
   #judgedAtMs = Number.NEGATIVE_INFINITY;
+  /** When all open hosts were last reported, or the first one was opened, by the monotonic clock. */
+  #reportedAtMs = 0;
   #keptTimer: Timer | null = null;
   #againTimer: Timer | null = null;
 
@@ -70,13 +74,13 @@ export class TreeReporter {
     this.#reportAll();
   }
 
-  /** Reports a host that has changed. Does nothing for a host that is not the agent's. */
+  /** Reports a host that has changed, and no other one. Does nothing for a host that is not the agent's. */
   update(tree: TreeReport): void {
     if (!this.#trees.has(tree.host)) return;
     this.#trees.set(tree.host, tree);
     this.#accepted.delete(tree.host);
     this.#open.set(tree.host, this.#revision + 1);
-    this.#report();
+    if (this.#send([tree.host]) && this.#timer === null) this.#repeatLater();
   }
 
   lost(stream: ConductorStream): void {
@@ -113,20 +117,33 @@ export class TreeReporter {
     this.#againTimer = this.#clock.setTimer(AGAIN_MS, () => this.#reportAll());
   }
 
+  /** Reports all hosts that are open. */
   #report(): void {
     this.#timer?.cancel();
+    this.#timer = null;
+    if (this.#send(this.#open.keys())) this.#repeatLater();
+  }
+
+  /** Sends the reports of these hosts. Returns false if there is nobody to send them to. */
+  #send(hosts: Iterable<string>): boolean {
     const conductor = this.#reportingConductor;
-    if (conductor === null || conductor.closed || this.#open.size === 0) return;
+    if (conductor === null || conductor.closed || this.#open.size === 0) return false;
     this.#revision += 1;
-    for (const host of this.#open.keys()) {
+    for (const host of hosts) {
       const tree = this.#trees.get(host);
       if (tree !== undefined) conductor.send({ body: { $case: "tree", value: { ...tree, revision: this.#revision } } });
     }
+    return true;
+  }
+
+  #repeatLater(): void {
+    this.#reportedAtMs = this.#clock.monotonic();
     this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#repeat());
   }
 
   #repeat(): void {
-    const restMs = this.#judgedAtMs + REPEAT_MS - this.#clock.monotonic();
+    const dueAtMs = Math.min(this.#judgedAtMs + REPEAT_MS, this.#reportedAtMs + REPEAT_MS_MAX);
+    const restMs = dueAtMs - this.#clock.monotonic();
     if (restMs <= 0) this.#report();
     else this.#timer = this.#clock.setTimer(restMs, () => this.#repeat());
   }

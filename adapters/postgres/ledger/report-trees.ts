@@ -2,18 +2,14 @@ import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import type { ProviderUuid } from "../../../core/ledger/ids.ts";
-import {
-  isSameKept,
-  isSameReport,
-  isStored,
-  type MergedReport,
-  mergeReport,
-} from "../../../core/ledger/merge-report.ts";
+import { isSameKept, isSameReport, type MergedReport, mergeReport } from "../../../core/ledger/merge-report.ts";
 import { underOperatorsWord } from "../../../core/ledger/operators-word.ts";
 import { planReshape } from "../../../core/ledger/plan-reshape.ts";
 import type { ProviderTree } from "../../../core/ledger/provider-tree.ts";
 import { type ReportOutcome, reportOutcomeOf } from "../../../core/ledger/report-outcome.ts";
-import { inTransaction } from "../client/transaction.ts";
+import { treeDifference } from "../../../core/ledger/tree-difference.ts";
+import { inTransaction, retryConflicts } from "../client/transaction.ts";
+import { changeTrees, type TreeChange } from "./change-trees.ts";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readHolders, readProviders } from "./read-ledger.ts";
@@ -22,8 +18,9 @@ import { readStoredReports, type StoredReport, writeReports } from "./reported-t
 type Merged = MergedReport & { readonly kind: "merged" };
 
 /**
- * Takes over reports of trees that are independent of each other. Trees that are already as reported are found without a lock. The others are
- * locked, read again and merged under their locks, so no change is lost between reading and writing. `conflicts`: SQLSTATEs after
+ * Takes over reports of trees that are independent of each other. They are compared with the stored trees without a lock: trees that are already as
+ * reported are found so, and where only inventories and traits differ, these alone are written, if nobody has changed the tree meanwhile. The other
+ * trees are locked, read again and merged under their locks, so no change is lost between reading and writing. `conflicts`: SQLSTATEs after
  * which a transaction is repeated.
  */
 export async function reportTogether(
@@ -31,7 +28,7 @@ export async function reportTogether(
   reports: readonly ProviderTree[],
   conflicts: readonly string[],
 ): Promise<readonly ReportOutcome[]> {
-  const outcomes = new Map<ProviderUuid, ReportOutcome>(await unchangedReports(pool, reports));
+  const outcomes = new Map<ProviderUuid, ReportOutcome>(await reportChanges(pool, reports));
   const open = () => reports.filter(({ root }) => !outcomes.has(root));
   if (open().length > 0) {
     const written = await inTransaction(pool, (client) => writeTogether(client, open()), conflicts);
@@ -41,8 +38,8 @@ export async function reportTogether(
   return reports.map(({ root }) => outcomes.get(root)!);
 }
 
-/** The outcomes of the reports that equal the stored trees. */
-async function unchangedReports(
+/** The outcomes of the reports that equal the stored trees, and of those that change no more than inventories and traits. */
+async function reportChanges(
   pool: Pool,
   reports: readonly ProviderTree[],
 ): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
@@ -50,21 +47,33 @@ async function unchangedReports(
     pool,
     reports.map(({ root }) => root),
   );
-  return reports.flatMap((report) => {
+  const outcomes: (readonly [ProviderUuid, ReportOutcome])[] = [];
+  const changes: TreeChange[] = [];
+  for (const report of reports) {
     const before = stored.get(report.root)!;
-    if (before.providers.length === 0) return [];
-    const merged = mergeReport(report, before);
-    const isAsStored =
-      merged.kind === "merged" &&
-      merged.shapeChanges.length === 0 &&
-      isSameReport(merged.reported, before.reported) &&
-      isSameKept(merged.kept, before.kept) &&
-      isStored(
-        underOperatorsWord(merged.tree, { disabled: before.isDisabled, ratios: before.ratios }),
-        before.providers,
-      );
-    return isAsStored ? [[report.root, { kind: "unchanged", kept: merged.kept }] as const] : [];
-  });
+    const merged = before.providers.length === 0 ? null : mergeReport(report, before);
+    if (merged?.kind !== "merged" || merged.shapeChanges.length > 0) continue;
+    const wanted = underOperatorsWord(merged.tree, { disabled: before.isDisabled, ratios: before.ratios });
+    const differences = treeDifference(wanted, before.providers);
+    if (differences === null) continue;
+    if (differences.length === 0) {
+      const isAsStored = isSameReport(merged.reported, before.reported) && isSameKept(merged.kept, before.kept);
+      if (isAsStored) outcomes.push([report.root, { kind: "unchanged", kept: merged.kept }]);
+    } else if (merged.kept.length + before.kept.length === 0 && hasSameRatios(merged.tree, before))
+      changes.push({ root: report.root, before, reported: merged.reported, differences });
+  }
+  if (changes.length > 0 && (await retryConflicts(() => changeTrees(pool, changes))))
+    for (const { root } of changes) outcomes.push([root, { kind: "replaced", kept: [] }]);
+  return outcomes;
+}
+
+/** Whether the ratios that the report has where operators' ratios apply are stored already. */
+function hasSameRatios({ providers }: ProviderTree, { ratios, displacedRatio }: StoredReport): boolean {
+  return providers.every(({ uuid, inventories }) =>
+    [...inventories].every(
+      ([name, { allocationRatio }]) => !ratios.has(name) || displacedRatio(uuid, name) === allocationRatio,
+    ),
+  );
 }
 
 /** Writes the reports that need no reshape. */

@@ -13,6 +13,8 @@ import type { Provider } from "../../../core/ledger/model.ts";
 /** A stored tree with the data that the merge of a report needs. */
 export interface StoredReport extends StoredTree {
   readonly isDisabled: boolean;
+  /** The version of the record of the tree's latest report. Null when there is none. */
+  readonly version: string | null;
 }
 
 /** The stored part of a tree's latest report. */
@@ -35,6 +37,7 @@ interface StoredRow {
   readonly providers: readonly ProviderJson[] | null;
   readonly reported: ReportRow | null;
   readonly kept: readonly KeptOffer[] | null;
+  readonly version: string | null;
   readonly is_disabled: boolean;
   readonly ratios: Readonly<Record<string, number>> | null;
   readonly displaced: Readonly<Record<string, number>> | null;
@@ -42,7 +45,7 @@ interface StoredRow {
 
 /** One statement, so that all rows are from the same moment. */
 const READ_TREES = `
-  select x.root, w.providers as reported, w.kept,
+  select x.root, w.providers as reported, w.kept, w.xmin::text as version,
     exists (select from hosts h where h.disabled and h.root_provider = x.root) as is_disabled,
     (select jsonb_object_agg(o.class, o.ratio) from ratio_overrides o where o.root = x.root) as ratios,
     (
@@ -91,6 +94,7 @@ function storedReportOf(row: StoredRow): StoredReport {
     ratios: new Map(Object.entries(row.ratios ?? {}).map(([name, ratio]) => [resourceClass(name), ratio])),
     displacedRatio: (provider, name) => displaced[`${provider}/${name}`],
     isDisabled: row.is_disabled,
+    version: row.version,
   };
 }
 
@@ -126,7 +130,7 @@ export async function writeReports(
      where (r.providers, r.kept, r.refusal) is distinct from (excluded.providers, excluded.kept, '')`,
     [
       reports.map(({ root }) => root),
-      reports.map(({ reported }) => JSON.stringify(rowOf(reported))),
+      reports.map(({ reported }) => JSON.stringify(reportRowOf(reported))),
       reports.map(({ kept }) => JSON.stringify(kept)),
     ],
   );
@@ -146,7 +150,8 @@ function reportedOf(row: ReportRow): ReportedTree {
   );
 }
 
-function rowOf(reported: ReportedTree): ReportRow {
+/** The record of a report, as it is stored. */
+export function reportRowOf(reported: ReportedTree): ReportRow {
   return Object.fromEntries(
     Array.from(reported, ([uuid, { classes, traits }]) => [
       uuid,

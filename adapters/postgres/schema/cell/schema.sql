@@ -698,6 +698,14 @@ create function ledger_capacity(total integer, reserved integer, allocation_rati
   returns bigint
   language sql immutable parallel safe;
 
+create function ledger_change_trees(roots uuid[], tree_disabled boolean[], tree_ratios jsonb[], tree_version text[], reports jsonb[], providers uuid[], generations integer[], set_provider integer[], set_class text[], set_total integer[], set_reserved integer[], set_min_unit integer[], set_max_unit integer[], set_step_size integer[], set_ratio double precision[], removed_provider integer[], removed_class text[], gained_provider integer[], gained_trait text[], lost_provider integer[], lost_trait text[])
+  returns boolean
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function ledger_claim_first(batch ledger_first_claims)
   returns boolean
   language plpgsql
