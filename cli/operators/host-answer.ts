@@ -12,6 +12,8 @@ export interface ListedHost {
 
 /** A host as the operators' API shows it alone. */
 export interface ShownHost extends ListedHost {
+  /** The bare metal node. Null if the host is none, absent in answers of older apis. */
+  readonly node?: ShownNode | null;
   readonly root_provider: string;
   readonly agent: string;
   readonly seen_at: string | null;
@@ -20,6 +22,13 @@ export interface ShownHost extends ListedHost {
   readonly inventories: readonly ShownInventory[];
   readonly tree: ShownTree;
   readonly build_failures_half_life_seconds: number;
+}
+
+export interface ShownNode {
+  readonly provision_state: string;
+  readonly power_state: string;
+  /** Why no further server can have the node. */
+  readonly closed_because: string | null;
 }
 
 export interface ShownTree {

@@ -2,7 +2,7 @@ import { tableOf } from "../../runtime/print-table.ts";
 import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
-import { describeState, type ShownHost, type ShownInventory } from "./host-answer.ts";
+import { describeState, type ShownHost, type ShownInventory, type ShownNode } from "./host-answer.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { hostTreeText } from "./print-host-tree.ts";
 
@@ -35,6 +35,7 @@ export function hostText(host: ShownHost): string {
   const fields = [
     ["host", `${host.host} (cell ${host.cell})`],
     ["state", describeState(host)],
+    ...(host.node ? [["bare metal node", describeNode(host.node)]] : []),
     ["zone", host.zone],
     ["aggregates", host.aggregates.map(({ id, name }) => `${name} (${id})`).join(", ") || "none"],
     ["servers", String(host.servers)],
@@ -45,6 +46,11 @@ export function hostText(host: ShownHost): string {
   const notes = host.tree.notes.map((note) => `note: ${note}\n`).join("");
   const parts = [tableOf(fields), hostTreeText(host), inventoryTable(host.inventories), notes];
   return parts.filter((part) => part !== "").join("\n");
+}
+
+/** Describes a node, for example `active, power on: closed, it is in use by server …`. */
+function describeNode({ provision_state, power_state, closed_because }: ShownNode): string {
+  return `${provision_state}, ${power_state}: ${closed_because === null ? "open for a server" : `closed, ${closed_because}`}`;
 }
 
 /** Inventories with their ratios and the sources of these. */

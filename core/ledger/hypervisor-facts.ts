@@ -1,3 +1,13 @@
+/** A bare metal node, with Ironic's words for its states. */
+export interface NodeFacts {
+  /** `available`, `active`, `cleaning` or `clean failed`. */
+  readonly provisionState: string;
+  /** `power on` or `power off`. */
+  readonly powerState: string;
+  /** Why no further server can have the node, or empty if one can. */
+  readonly closedBecause: string;
+}
+
 /**
  * An agent's report about its host's hypervisor, in addition to the provider tree. The facts are plain data, stored and sent as JSON.
  */
@@ -14,6 +24,8 @@ export interface HypervisorFacts {
   readonly cpuInfo: Readonly<Record<string, unknown>>;
   /** When the host booted, in milliseconds since the epoch, or 0 when that is unknown. */
   readonly bootedAtMs: number;
+  /** Absent unless the host is a bare metal node. */
+  readonly node?: NodeFacts;
 }
 
 /** The facts of a host whose agent reports nothing about its hypervisor. */

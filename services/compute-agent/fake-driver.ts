@@ -29,6 +29,7 @@ import {
   scriptOf,
 } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
+import { leftBuild } from "./left-build.ts";
 import type { MetalNodes } from "./metal-nodes.ts";
 
 /** A guest of the fake driver. */
@@ -148,6 +149,7 @@ export class FakeDriver implements Driver {
       const stands = (isDown && state !== "suspended") || state === "prepared";
       const power = stands ? "stopped" : state;
       this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes) });
+      this.#options.nodes?.powered(guest, runsNow(power));
     }
     this.#options.nodes?.adopt(guests, lost);
   }
@@ -164,6 +166,7 @@ export class FakeDriver implements Driver {
     } catch (error) {
       return { kind: "failed", failure: "abort", reason: (error as Error).message };
     }
+    if (this.#options.nodes?.isClosed) return leftBuild(control.signal);
     const refusal = this.#options.nodes?.take(order) ?? null;
     if (refusal !== null) return { kind: "failed", failure: "reschedule", reason: refusal };
     if (own !== null) this.#ownScripts.set(keyOf(order), own);
@@ -276,6 +279,7 @@ export class FakeDriver implements Driver {
     if (found === undefined) throw new Error("there is no such guest");
     const { endedAtMs: _, ...kept } = found;
     this.#guests.set(keyOf(name), { ...kept, power });
+    this.#options.nodes?.powered(name, runsNow(power));
     if (!runsNow(power) && power !== "paused") this.#consoles.end(name);
     if (power === "running" && BOOTED_FROM.includes(found.power)) this.#consoles.boot(name);
     if (power === "running" && found.power !== "running") this.#beginRun(name);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
 import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
+import type { NodeFacts } from "../../core/ledger/hypervisor-facts.ts";
 import type { HypervisorReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { SettingsError } from "../../runtime/settings.ts";
@@ -83,7 +84,10 @@ export const HostConfig = Type.Object(
   },
   { additionalProperties: false },
 );
-export type HostConfig = Static<typeof HostConfig>;
+export type HostConfig = Static<typeof HostConfig> & {
+  /** The states of the bare metal node, which its driver adds. A hosts file cannot have it. */
+  readonly node?: NodeFacts;
+};
 /** A host, or a provider below it. */
 export type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits"> & {
   readonly children?: readonly ProviderConfig[];
@@ -150,7 +154,7 @@ export function treeOf(host: HostConfig, ofDriver: readonly string[] = [], boote
 }
 
 /** Fills missing fields with the fake driver's values. */
-function hypervisorOf({ hypervisor = {} }: HostConfig, bootedAtMs: number): HypervisorReport {
+function hypervisorOf({ hypervisor = {}, node }: HostConfig, bootedAtMs: number): HypervisorReport {
   const supported = hypervisor.supported_instances ?? [["x86_64", "fake", "hvm"]];
   return {
     type: hypervisor.type ?? "fake",
@@ -162,6 +166,7 @@ function hypervisorOf({ hypervisor = {} }: HostConfig, bootedAtMs: number): Hype
     metrics: { ...hypervisor.metrics },
     cpuInfo: JSON.stringify(hypervisor.cpu_info ?? {}),
     bootedAtMs,
+    node,
   };
 }
 

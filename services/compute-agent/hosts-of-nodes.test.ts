@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import type { HostConfig } from "./host-config.ts";
-import { hostsOfNodes } from "./hosts-of-nodes.ts";
+import { hostsOfNodes, hostsWithoutNodes } from "./hosts-of-nodes.ts";
 import { MetalNodes } from "./metal-nodes.ts";
 
 const NODE: HostConfig = { name: "n1", inventories: { CUSTOM_BAREMETAL_GOLD: { total: 1 } }, bare_metal: {} };
@@ -16,7 +16,8 @@ test("a host that is no longer described as a node is reserved with all its prov
   onTestFinished(() => nodes.close());
   let hosts = [NODE];
   const source = hostsOfNodes({ isLive: false, look: () => ({ hosts, warnings: [] }), layoutOf: () => null }, nodes);
-  expect(source.look().hosts).toEqual([NODE]);
+  const free = { provisionState: "available", powerState: "power off", closedBecause: "" };
+  expect(source.look().hosts).toEqual([{ ...NODE, node: free }]);
   nodes.adopt([]);
   const guest = { host: "n1", serverUuid: "a", attemptId: "a/0" };
   nodes.take(guest);
@@ -24,9 +25,22 @@ test("a host that is no longer described as a node is reserved with all its prov
   const card = { ...CARD, inventories: { VGPU: { total: 4, reserved: 4 } } };
   const numa = { ...NUMA, inventories: { VCPU: { total: 8, reserved: 8 } }, children: [card] };
   expect(source.look().hosts).toEqual([
-    { name: "n1", inventories: { DISK_GB: { total: 100, reserved: 100 } }, children: [numa] },
+    {
+      ...{ name: "n1", inventories: { DISK_GB: { total: 100, reserved: 100 } }, children: [numa] },
+      node: { ...free, provisionState: "active", closedBecause: "it is in use by server a" },
+    },
   ]);
   nodes.release(guest);
   clock.advance(0);
   expect(source.present?.().hosts).toEqual([PLAIN]);
+});
+
+test("a driver that knows no nodes refuses a hosts file with one, at its start and at a later look", () => {
+  let hosts = [PLAIN];
+  const source = hostsWithoutNodes({ isLive: false, look: () => ({ hosts, warnings: [] }), layoutOf: () => null });
+  expect(source.look().hosts).toEqual([PLAIN]);
+  hosts = [PLAIN, { ...NODE, name: "n2" }];
+  expect(() => source.look()).toThrow(
+    /^host n2 has bare_metal in the hosts file, which only --driver fake knows: remove it/,
+  );
 });

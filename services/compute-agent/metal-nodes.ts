@@ -1,4 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import { assert } from "../../core/assert.ts";
+import type { NodeFacts } from "../../core/ledger/hypervisor-facts.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { GuestName } from "./journal.ts";
@@ -31,10 +33,14 @@ export class MetalNodes {
   readonly #options: MetalNodesOptions;
   /** The nodes as the hosts file describes them. */
   #described: ReadonlyMap<string, Node> = new Map();
+  /** All hosts of the hosts file. A node that is not among them may come back. */
+  #present: ReadonlySet<string> = new Set();
   /** The states as they are stored. */
   #states: ReadonlyMap<string, NodeState>;
   /** The guests of hosts that are no nodes. One of these hosts may become a node. */
   readonly #others = new Map<string, Users>();
+  /** The guests that run, by host. */
+  readonly #running = new Map<string, ReadonlySet<string>>();
   readonly #timers = new Map<string, Timer>();
   readonly #told = new Map<string, string | null>();
   /** The file belongs to this process only after `adopt`, and only until `close`. */
@@ -70,8 +76,36 @@ export class MetalNodes {
     if (changes.size > 0) this.#save(states);
     const before = this.#described;
     this.#described = described;
+    this.#present = new Set(hosts.map(({ name }) => name));
     for (const host of described.keys()) this.#others.delete(host);
-    this.#set(states, [...before.keys(), ...described.keys()]);
+    this.#set(states, [...new Set([...before.keys(), ...described.keys(), ...states.keys()])]);
+  }
+
+  /** True after `close`. Then nobody gets a node any more from this process. */
+  get isClosed(): boolean {
+    return this.#phase === "closed";
+  }
+
+  /** The states of the node, or null if the host is none. */
+  factsOf(host: string): NodeFacts | null {
+    if (!this.#isNode(host)) return null;
+    const { users, isCleaning, failure } = this.#stateOf(host);
+    const free = isCleaning ? "cleaning" : failure === "" ? "available" : "clean failed";
+    return {
+      provisionState: users.length > 0 ? "active" : free,
+      powerState: (this.#running.get(host)?.size ?? 0) > 0 ? "power on" : "power off",
+      closedBecause: this.closedBecause(host) ?? "",
+    };
+  }
+
+  /** Notes that a guest runs, or that it does not. */
+  powered({ host, attemptId }: GuestName, runs: boolean): void {
+    const running = new Set(this.#running.get(host));
+    if (running.has(attemptId) === runs) return;
+    if (runs) running.add(attemptId);
+    else running.delete(attemptId);
+    this.#running.set(host, running);
+    if (this.#phase === "adopted" && this.#isNode(host)) this.#onChanged();
   }
 
   /** Why no further server can have the host, or null if one can. */
@@ -93,10 +127,11 @@ export class MetalNodes {
 
   /**
    * Gives the node to a server. Returns the reason if it cannot have it: the claim may have been made before the node's cleaning was reported. Then
-   * another node may do. A server that has the node already, as during a rebuild, gets it in any state. Throws if that cannot be stored.
+   * another node may do. A server that has the node already, as during a rebuild, gets it in any state. Throws if that cannot be stored. Must not be
+   * called after `close`.
    */
   take({ host, serverUuid, attemptId }: GuestName): string | null {
-    if (this.#phase === "closed") return `the agent of host ${host} is being stopped`;
+    assert(this.#phase !== "closed", "a node is taken from an agent that is being stopped");
     const user = { serverUuid, attemptId };
     if (!this.#isNode(host)) {
       this.#others.set(host, [...without(this.#others.get(host) ?? [], attemptId), user]);
@@ -114,8 +149,10 @@ export class MetalNodes {
    * Takes the node from a guest that is gone. After the last one it is cleaned. Throws if that cannot be stored: then the guest still has the node.
    * After `close` the next process finds that the guest is gone.
    */
-  release({ host, attemptId }: GuestName): void {
+  release(guest: GuestName): void {
     if (this.#phase === "closed") return;
+    const { host, attemptId } = guest;
+    this.powered(guest, false);
     const others = without(this.#others.get(host) ?? [], attemptId);
     if (others.length > 0) this.#others.set(host, others);
     else this.#others.delete(host);
@@ -151,9 +188,9 @@ export class MetalNodes {
       const next = maintained(used, this.#described.get(host));
       if (!isDeepStrictEqual(next, state)) changes.set(host, next);
     }
-    const states = this.#with(changes);
+    const states = this.#withoutForgotten(this.#with(changes));
     try {
-      if (changes.size > 0) this.#save(states);
+      if (changes.size > 0 || states.size < this.#states.size) this.#save(states);
     } finally {
       this.#set(states, this.#known());
       this.#onChanged();
@@ -204,6 +241,14 @@ export class MetalNodes {
     return changes.size === 0 ? this.#states : new Map([...this.#states, ...changes]);
   }
 
+  /**
+   * Leaves out the nodes that have vanished from the hosts file and are free and clean: nothing is lost with them, and so the file does not grow with every
+   * node that there ever was. A node in any other state is kept until it comes back.
+   */
+  #withoutForgotten(states: ReadonlyMap<string, NodeState>): ReadonlyMap<string, NodeState> {
+    return new Map([...states].filter(([host, state]) => this.#present.has(host) || !isFree(state)));
+  }
+
   #save(states: ReadonlyMap<string, NodeState>): void {
     this.#options.store.save(Object.fromEntries(states));
   }
@@ -212,7 +257,9 @@ export class MetalNodes {
   #set(states: ReadonlyMap<string, NodeState>, hosts: readonly string[]): void {
     this.#states = states;
     for (const host of hosts) {
-      const isDue = this.#phase === "adopted" && this.#stateOf(host).isCleaning && !this.#timers.has(host);
+      // A node that has vanished from the hosts file is cleaned when it comes back.
+      const isHere = this.#phase === "adopted" && this.#present.has(host);
+      const isDue = isHere && this.#stateOf(host).isCleaning && !this.#timers.has(host);
       if (isDue) this.#planEnd(host, this.#described.get(host)?.clean_ms ?? 0);
       this.#tell(host);
     }

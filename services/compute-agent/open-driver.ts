@@ -6,7 +6,7 @@ import type { Driver } from "./driver.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource } from "./host-source.ts";
-import { hostsOfNodes } from "./hosts-of-nodes.ts";
+import { hostsOfNodes, hostsWithoutNodes } from "./hosts-of-nodes.ts";
 import type { GuestName } from "./journal.ts";
 import type { LxdDriver } from "./lxd/lxd-driver.ts";
 import { openLxdDriver } from "./lxd/open-lxd-driver.ts";
@@ -68,7 +68,7 @@ function openReal(
     surroundings: DriverSurroundings & Pick<HostSource, "layoutOf">,
   ) => { readonly driver: QemuDriver | LxdDriver; readonly hypervisor: Hypervisor },
 ): OpenedDriver {
-  const hosts = hostSourceOf(options);
+  const hosts = hostsWithoutNodes(hostSourceOf(options));
   const { driver, hypervisor } = open(options, { ...surroundings, layoutOf: (host) => hosts.layoutOf(host) });
   const source = withHypervisor(hosts, hypervisor);
   const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));

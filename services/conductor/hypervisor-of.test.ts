@@ -10,6 +10,7 @@ const report: HypervisorReport = {
   metrics: { load: 0.5 },
   cpuInfo: '{"arch":"x86_64","topology":{"cells":2}}',
   bootedAtMs: 1_700_000_000_000,
+  node: undefined,
 };
 
 test("accepts what an agent reports about its hypervisor", () => {
@@ -22,6 +23,11 @@ test("accepts what an agent reports about its hypervisor", () => {
     cpuInfo: { arch: "x86_64", topology: { cells: 2 } },
     bootedAtMs: 1_700_000_000_000,
   });
+  const node = { provisionState: "active", powerState: "power on", closedBecause: "it is in use by server a" };
+  expect(hypervisorOfReport({ ...report, node })).toMatchObject({ node });
+  expect(hypervisorOfReport({ ...report, node: { ...node, closedBecause: "x".repeat(5_000) } })).toMatchObject({
+    node: { closedBecause: "x".repeat(1_000) },
+  });
   expect(hypervisorOfReport(undefined)).toBeUndefined();
   expect(hypervisorOfReport({ ...report, cpuInfo: "" })).toMatchObject({ cpuInfo: {} });
 });
@@ -33,6 +39,7 @@ test.each([
   [{ cpuInfo: `{"a":${"[".repeat(9_000)}${"]".repeat(9_000)}}` }, /nested too deeply/],
   [{ metrics: { load: Number.NaN } }, /metric/],
   [{ metrics: { ["x".repeat(256)]: 1 } }, /longer than 255 characters/],
+  [{ node: { provisionState: "x".repeat(256), powerState: "", closedBecause: "" } }, /longer than 255 characters/],
   [{ type: "x".repeat(256) }, /longer than 255 characters/],
   [{ hostIp: "x".repeat(256) }, /longer than 255 characters/],
   [

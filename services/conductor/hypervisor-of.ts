@@ -1,5 +1,5 @@
-import type { HypervisorFacts } from "../../core/ledger/hypervisor-facts.ts";
-import type { HypervisorReport } from "../../proto/gen/berth/agent.ts";
+import type { HypervisorFacts, NodeFacts } from "../../core/ledger/hypervisor-facts.ts";
+import type { HypervisorReport, NodeReport } from "../../proto/gen/berth/agent.ts";
 
 /** Limits cpu_info, because all of it is sent to every scheduler and kept there for each host. */
 const CPU_INFO_LENGTH_MAX = 20_000;
@@ -7,6 +7,7 @@ const CPU_INFO_DEPTH_MAX = 32;
 const ENTRIES_MAX = 1_000;
 /** The same limit as in hosts files. */
 const TEXT_CHARS_MAX = 255;
+const REASON_CHARS_MAX = 1_000;
 
 /** The hypervisor facts of a report, or what is wrong with them. Undefined when the report contains none. */
 export function hypervisorOfReport(
@@ -20,7 +21,7 @@ export function hypervisorOfReport(
   if (supportedInstances.length > ENTRIES_MAX || Object.keys(metrics).length > ENTRIES_MAX)
     return { refused: "the hypervisor reports too many metrics or supported instances" };
   const texts = [
-    ...[type, hostIp, ...Object.keys(metrics)],
+    ...[type, hostIp, ...Object.keys(metrics), report.node?.provisionState ?? "", report.node?.powerState ?? ""],
     ...supportedInstances.flatMap(({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode]),
   ];
   const long = texts.find((text) => text.length > TEXT_CHARS_MAX);
@@ -36,10 +37,16 @@ export function hypervisorOfReport(
     return { refused: "the hypervisor's cpu_info contains half of a surrogate pair" };
   return {
     ...{ type, version, hostIp, metrics, cpuInfo, bootedAtMs },
+    ...(report.node && { node: nodeOf(report.node) }),
     supportedInstances: supportedInstances.map(
       ({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode] as const,
     ),
   };
+}
+
+/** The reason may contain a text of the hosts file, so it is cut and not refused. */
+function nodeOf({ provisionState, powerState, closedBecause }: NodeReport): NodeFacts {
+  return { provisionState, powerState, closedBecause: [...closedBecause].slice(0, REASON_CHARS_MAX).join("") };
 }
 
 function parseCpuInfo(text: string): Readonly<Record<string, unknown>> | null {

@@ -203,11 +203,23 @@ export interface HypervisorReport {
   cpuInfo: string;
   /** When the host booted, in milliseconds since the epoch, or 0 when the agent does not know. */
   bootedAtMs: number;
+  /** Present if the host is a bare metal node. Older conductors ignore it. */
+  node: NodeReport | undefined;
 }
 
 export interface HypervisorReport_MetricsEntry {
   key: string;
   value: number;
+}
+
+/** A bare metal node, with Ironic's words. */
+export interface NodeReport {
+  /** "available", "active", "cleaning" or "clean failed". */
+  provisionState: string;
+  /** "power on" or "power off". */
+  powerState: string;
+  /** Why no further server can have the node, as a sentence without its full stop. Empty if one can. */
+  closedBecause: string;
 }
 
 export interface SupportedInstance {
@@ -1825,7 +1837,16 @@ export const TreeReport: MessageFns<TreeReport> = {
 };
 
 function createBaseHypervisorReport(): HypervisorReport {
-  return { type: "", version: 0, hostIp: "", supportedInstances: [], metrics: {}, cpuInfo: "", bootedAtMs: 0 };
+  return {
+    type: "",
+    version: 0,
+    hostIp: "",
+    supportedInstances: [],
+    metrics: {},
+    cpuInfo: "",
+    bootedAtMs: 0,
+    node: undefined,
+  };
 }
 
 export const HypervisorReport: MessageFns<HypervisorReport> = {
@@ -1850,6 +1871,9 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
     }
     if (message.bootedAtMs !== 0) {
       writer.uint32(56).int64(message.bootedAtMs);
+    }
+    if (message.node !== undefined) {
+      NodeReport.encode(message.node, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -1926,6 +1950,14 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
             message.bootedAtMs = longToNumber(reader.int64());
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.node = NodeReport.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1958,6 +1990,9 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
     );
     message.cpuInfo = object.cpuInfo ?? "";
     message.bootedAtMs = object.bootedAtMs ?? 0;
+    message.node = (object.node !== undefined && object.node !== null)
+      ? NodeReport.fromPartial(object.node)
+      : undefined;
     return message;
   },
 };
@@ -2025,6 +2060,85 @@ export const HypervisorReport_MetricsEntry: MessageFns<HypervisorReport_MetricsE
     const message = createBaseHypervisorReport_MetricsEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? 0;
+    return message;
+  },
+};
+
+function createBaseNodeReport(): NodeReport {
+  return { provisionState: "", powerState: "", closedBecause: "" };
+}
+
+export const NodeReport: MessageFns<NodeReport> = {
+  encode(message: NodeReport, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.provisionState !== "") {
+      writer.uint32(10).string(message.provisionState);
+    }
+    if (message.powerState !== "") {
+      writer.uint32(18).string(message.powerState);
+    }
+    if (message.closedBecause !== "") {
+      writer.uint32(26).string(message.closedBecause);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NodeReport {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNodeReport();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.provisionState = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.powerState = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.closedBecause = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<NodeReport>): NodeReport {
+    return NodeReport.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NodeReport>): NodeReport {
+    const message = createBaseNodeReport();
+    message.provisionState = object.provisionState ?? "";
+    message.powerState = object.powerState ?? "";
+    message.closedBecause = object.closedBecause ?? "";
     return message;
   },
 };

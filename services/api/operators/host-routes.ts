@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import type { NodeFacts } from "../../../core/ledger/hypervisor-facts.ts";
 import { describeKept } from "../../../core/ledger/merge-report.ts";
 import { capacityOf } from "../../../core/ledger/model.ts";
 import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
@@ -55,6 +56,11 @@ const HostTree = Type.Object({
 });
 const HostAnswer = Type.Object({
   ...HostFields,
+  /** The bare metal node, in Ironic's words. Null if the host is none. */
+  node: Type.Union([
+    Type.Object({ provision_state: Type.String(), power_state: Type.String(), closed_because: NullableString }),
+    Type.Null(),
+  ]),
   root_provider: Type.String(),
   agent: Type.String(),
   seen_at: NullableString,
@@ -123,6 +129,7 @@ async function showHost({ stores, cells }: OperatorDeps, name: string) {
   const effective = effectiveRatios(name, own, ratios);
   return {
     ...hostView(host, cell.name, zones, failures),
+    node: nodeView(host.hypervisor.node),
     root_provider: host.rootProvider,
     agent: host.agentId,
     seen_at: host.seenAtMs === null ? null : isoSeconds(host.seenAtMs),
@@ -144,6 +151,16 @@ function hostView(host: AdminHost, cell: string, zones: HostZones, failures: Rea
     disabled_reason: host.disabledReason,
     forced_down: host.forcedDown,
     build_failures: failures.get(`${cell}/${host.name}`) ?? 0,
+  };
+}
+
+function nodeView(node: NodeFacts | undefined) {
+  if (node === undefined) return null;
+  const { provisionState, powerState, closedBecause } = node;
+  return {
+    provision_state: provisionState,
+    power_state: powerState,
+    closed_because: closedBecause === "" ? null : closedBecause,
   };
 }
 
