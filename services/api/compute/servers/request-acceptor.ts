@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { messageOfRequest } from "../../../../adapters/nats/schedule-message.ts";
+import { messageWithSpec } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
 import { ProjectQuota } from "../../../../core/stores/api/project-quota.ts";
@@ -154,7 +154,7 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid, headers })
+      .publish(schedulerRequestsSubject, messageWithSpec(spec), { id: spec.uuid, headers })
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
