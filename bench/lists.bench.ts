@@ -4,14 +4,17 @@ import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
-import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT, USER } from "./lists/fill-servers.ts";
+import { SERVER_ATTRIBUTES } from "../services/api/compute/servers/server-attributes.ts";
+import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT, SMALL_ZONE, USER } from "./lists/fill-servers.ts";
 import { measuredOf } from "./measure.ts";
 
 /**
  * Measures pages of 100 servers in a cloud of 1,000,000 servers, over HTTP, with the api, its databases and the client on this machine.
- * `BERTH_BENCH_SERVERS` sets their number.
+ * `BERTH_BENCH_SERVERS` sets their number, and `BERTH_BENCH_ONLY` measures only lists whose names or queries contain this text. Every filter and every
+ * sort key of Nova's schema has a line. A list that is refused shows the error.
  */
 const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
+const ONLY = process.env["BERTH_BENCH_ONLY"] ?? "";
 const CELL = "cell-1";
 /** A server of the large project in the middle of the list. */
 const ONE_SERVER = `server-${(SERVERS >> 1) + 7}`;
@@ -51,6 +54,36 @@ const LISTS: readonly List[] = [
   { what: "flavor= of nearly all, a project of 100 servers", query: "flavor=0", as: `ann:${SMALL_PROJECT}` },
   { what: "user_id= of all", query: `user_id=${USER}` },
   { what: "changes-since= the last 0.01 %", query: "changes-since=RECENT" },
+  { what: "key_name= of one server in 500", query: "key_name=^key-77$" },
+  { what: "key_name= of one server in 500, the large project", query: "key_name=^key-77$", as: `ann:${LARGE_PROJECT}` },
+  { what: "key_name= of one server in 5", query: "key_name=key-1" },
+  { what: "key_name= of none", query: "key_name=nobody" },
+  { what: "availability_zone= of one host in 200", query: `availability_zone=${SMALL_ZONE}` },
+  { what: "availability_zone= of nearly all", query: "availability_zone=nova" },
+  { what: "availability_zone= of none", query: "availability_zone=nowhere" },
+  { what: "user_id= of all, flavor= of one in 1,000", query: `user_id=${USER}&flavor=${RARE.flavor}` },
+  { what: "status= of all, image= of one in 1,000", query: `status=ACTIVE&image=${RARE.image}` },
+  ...[
+    ...["ip=10.0.0.7", "ip6=fd00::7", "access_ip_v4=10.0.0.7", "access_ip_v6=fd00::7", "auto_disk_config=1"],
+    ...[
+      "config_drive=false",
+      "config_drive=true",
+      "created_at=^2",
+      "description=none",
+      "kernel_id=none",
+      "launch_index=0",
+    ],
+    ...["launched_at=^2", "locked=false", "locked_by=owner", "node=bench-host-77", "not-tags=blue", "progress=0"],
+    ...[
+      "ramdisk_id=none",
+      "reservation_id=none",
+      "root_device_name=vda",
+      "tags-any=blue",
+      "terminated_at=^2",
+      "deleted=true",
+    ],
+    ...[`hostname=${ONE_SERVER}`, "soft_deleted=true", "not-tags-any=blue", "changes-before=2000-01-01T00:00:00Z"],
+  ].map((query) => ({ what: query, query })),
   { what: "sort_key=display_name", query: "sort_key=display_name&sort_dir=asc" },
   { what: "sort_key=created_at, oldest first", query: "sort_key=created_at&sort_dir=asc" },
   {
@@ -58,6 +91,12 @@ const LISTS: readonly List[] = [
     query: "sort_key=display_name",
     as: `ann:${SMALL_PROJECT}`,
   },
+  ...Object.keys(SERVER_ATTRIBUTES)
+    .filter((key) => !["created_at", "display_name", "reservation_id"].includes(key))
+    .flatMap((key) => [
+      { what: `sort_key=${key}`, query: `sort_key=${key}` },
+      { what: `sort_key=${key}, flavor= of one in 1,000`, query: `sort_key=${key}&flavor=${RARE.flavor}` },
+    ]),
 ];
 
 export async function run(): Promise<void> {
@@ -82,7 +121,8 @@ export async function run(): Promise<void> {
       process.stdout.write(
         `  ${title.padEnd(52)} ${"ms".padStart(8)} ${"(min to max)".padEnd(20)} ${"CPU ms".padStart(8)} ${"servers".padStart(8)}\n`,
       );
-      for (const list of LISTS) await measureList(cloud.apiUrl, list, middle);
+      const wanted = LISTS.filter(({ what, query }) => what.includes(ONLY) || query.includes(ONLY));
+      for (const list of wanted) await measureList(cloud.apiUrl, list, middle);
     } finally {
       await cloud.close();
     }

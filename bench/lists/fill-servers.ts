@@ -16,13 +16,18 @@ const UUID = uuidSql(0);
 const PROJECT = `case when n % 10 = 0 then 'project-' || n / 10 % 1000 else '${LARGE_PROJECT}' end`;
 const CREATED = "now() - interval '400 days' + n * interval '400 days' / $1::int";
 const HOSTS = 10_000;
+const KEYS = 500;
+/** A zone of one in 200 hosts. */
+export const SMALL_ZONE = "small-zone";
+/** SQL of field 24 of a spec: the name of the key, of which there are as many as KEYS. */
+const KEY = `'\\xc201'::bytea || set_byte('\\x00'::bytea, 0, length('key-' || n % ${KEYS})) || convert_to('key-' || n % ${KEYS}, 'UTF8')`;
 /** SQL of an encoded spec with the server's name, which is field 2. In Protocol Buffers the last value of a field counts. */
 const withName = (spec: string): string =>
-  `(${spec}) || '\\x12'::bytea || set_byte('\\x00'::bytea, 0, length('server-' || n)) || convert_to('server-' || n, 'UTF8')`;
+  `(${spec}) || ${KEY} || '\\x12'::bytea || set_byte('\\x00'::bytea, 0, length('server-' || n)) || convert_to('server-' || n, 'UTF8')`;
 
 /**
  * Writes servers into the database of the API and that of a cell, before their services start: one of 2,000 is SHUTOFF, one of 10,000 is in ERROR,
- * locked, or tagged. Returns the UUID in the middle of the list.
+ * locked, or tagged. One of 200 hosts is in a zone of its own. Returns the UUID in the middle of the list.
  */
 export async function fillServers(
   databases: { readonly api: string; readonly cell: string; readonly cellName: string },
@@ -39,6 +44,16 @@ export async function fillServers(
       [count, databases.cellName, encodedSpec(null, ""), encodedSpec(RARE.flavor, RARE.image)],
     );
     await client.query("vacuum (analyze) requests");
+    await client.query("set session_replication_role = default");
+    await client.query(
+      `with made as (
+        insert into aggregates (uuid, name, metadata)
+        values (gen_random_uuid(), 'small', jsonb_build_object('availability_zone', $1::text)) returning id
+      )
+      insert into aggregate_hosts (aggregate_id, host)
+      select made.id, 'bench-host-' || n from made, generate_series(0, ${HOSTS} - 1, 200) n`,
+      [SMALL_ZONE],
+    );
     const middleOf = "select server_uuid from requests where name = $1";
     const { rows } = await client.query<{ server_uuid: string }>(middleOf, [`server-${count >> 1}`]);
     return rows[0]!.server_uuid;

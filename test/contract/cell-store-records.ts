@@ -88,6 +88,68 @@ export function recordContract(cell: () => CellUnderTest): void {
       expect(await found({ attribute: "user", value: "an" })).toEqual([[], null]);
     });
 
+    test("are found by each of several values, in one order", async () => {
+      for (const [number, keyName] of [
+        [1, "web"],
+        [2, "db"],
+        [3, "web-2"],
+        [4, ""],
+      ] as const)
+        await dispatchWith(number, { createdAtMs: createdAtMs + number, keyName });
+      const query = { attribute: "key", value: "web", otherValues: ["web-2"] } as const;
+      expect(await found({ attribute: "key", value: "web" })).toEqual([[serverId(1)], null]);
+      expect(await found(query)).toEqual([[3, 1].map(serverId), null]);
+      expect(await found({ ...query, oldestFirst: true })).toEqual([[1, 3].map(serverId), null]);
+      expect(await found({ ...query, rows: 1 })).toEqual([[serverId(3)], serverId(3)]);
+      const after = { uuid: serverId(3), createdAtMs: createdAtMs + 3 };
+      expect(await found({ ...query, after })).toEqual([[serverId(1)], null]);
+    });
+
+    test("have the different values that contain a text, unless there are more than may be looked at", async () => {
+      const { store } = cell();
+      const values = (contains: string, looksMax = 3) =>
+        store.attributeValues({ attribute: "key", contains, looksMax });
+      expect(await values("web")).toEqual([]);
+      for (const [number, keyName] of [
+        [1, "web"],
+        [2, "web"],
+        [3, "db"],
+        [4, "my-web"],
+        [5, ""],
+      ] as const)
+        await dispatchWith(number, { keyName });
+      expect([await values("web"), await values("b"), await values("x")]).toEqual([
+        ["my-web", "web"],
+        ["db", "my-web", "web"],
+        [],
+      ]);
+      expect([await values("web", 2), await values("x", 2)]).toEqual([null, null]);
+      await store.requestDelete([deleteTask(3, 13)]);
+      await store.commitDeleted([tenureOf(await cell().take(13, 0))]);
+      expect(await values("web", 2)).toEqual(["my-web", "web"]);
+    });
+
+    test("are found on several hosts, newest first", async () => {
+      const { store } = cell();
+      for (const [number, host] of [
+        [1, 0],
+        [2, 1],
+        [3, 0],
+        [4, 2],
+      ] as const)
+        await store.dispatch([
+          dispatchOf({ server: number, task: number, hosts: [host], spec: { createdAtMs: createdAtMs + number } }),
+        ]);
+      const on = async (hosts: readonly number[], limit = 9) =>
+        (await store.serversOnHosts(hosts.map(hostName), limit)).map(({ uuid }) => uuid);
+      expect([await on([0, 1]), await on([0, 1], 2), await on([]), await on([7])]).toEqual([
+        [3, 2, 1].map(serverId),
+        [3, 2].map(serverId),
+        [],
+        [],
+      ]);
+    });
+
     test("are found by their present flavor until they are deleted", async () => {
       const { store } = cell();
       await dispatchWith(1, {});

@@ -130,6 +130,12 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly serversByAttribute: CellStore["serversByAttribute"] = async (query) =>
     serverReads.serversByAttribute(this.cell, query);
 
+  readonly attributeValues: CellStore["attributeValues"] = async (query) =>
+    serverReads.attributeValues(this.cell, query);
+
+  readonly serversOnHosts: CellStore["serversOnHosts"] = async (hosts, limit) =>
+    serverReads.serversOnHosts(this.cell, hosts, limit);
+
   readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.cell, uuid);
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {

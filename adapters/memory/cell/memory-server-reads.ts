@@ -6,6 +6,7 @@ import {
   type IndexedAttribute,
   type ListPosition,
   newestFirst,
+  type ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
@@ -64,13 +65,15 @@ const ATTRIBUTES: Readonly<Record<IndexedAttribute, (spec: ServerSpec) => string
   flavor: ({ flavor }) => flavor?.id,
   image: ({ imageRef }) => imageRef,
   user: ({ userId }) => userId,
+  key: ({ keyName }) => keyName || undefined,
 };
 
 export function serversByAttribute(cell: CellState, query: AttributeQuery): AttributeStretch {
-  const { attribute, value, projectId, oldestFirst, after, rows } = query;
+  const { attribute, value, otherValues = [], projectId, oldestFirst, after, rows } = query;
+  const isWanted = (own: string | undefined) => own === value || (own !== undefined && otherValues.includes(own));
   const inOrder = (one: ListPosition, other: ListPosition) => newestFirst(one, other) * (oldestFirst ? -1 : 1);
   const scanned = [...cell.servers.values()]
-    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && ATTRIBUTES[attribute](spec) === value)
+    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && isWanted(ATTRIBUTES[attribute](spec)))
     .filter((row) => after === null || inOrder(after, row) < 0)
     .sort(inOrder)
     .slice(0, rows);
@@ -80,6 +83,23 @@ export function serversByAttribute(cell: CellState, query: AttributeQuery): Attr
     .map(serverOf)
     .filter((server) => server !== null);
   return { servers, resumeAt: last === undefined ? null : positionOf(last) };
+}
+
+export function attributeValues(
+  cell: CellState,
+  { attribute, contains, looksMax }: ValuesQuery,
+): readonly string[] | null {
+  const living = [...cell.servers.values()].filter(({ deletedAtMs }) => deletedAtMs === null);
+  const values = new Set(living.map(({ spec }) => ATTRIBUTES[attribute](spec)).filter((value) => value !== undefined));
+  return values.size > looksMax ? null : [...values].filter((value) => value.includes(contains)).sort();
+}
+
+export function serversOnHosts(cell: CellState, hosts: readonly string[], limit: number): readonly ListPosition[] {
+  return [...cell.servers.values()]
+    .filter(({ host }) => host !== null && hosts.includes(host))
+    .sort(newestFirst)
+    .slice(0, limit)
+    .map(positionOf);
 }
 
 const positionOf = ({ uuid, createdAtMs }: ListPosition): ListPosition => ({ uuid, createdAtMs });

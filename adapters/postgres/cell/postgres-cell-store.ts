@@ -21,7 +21,12 @@ import type {
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../../core/stores/cell/cell-store.ts";
-import type { AttributeQuery, AttributeStretch, ListPosition } from "../../../core/stores/cell/listed-servers.ts";
+import type {
+  AttributeQuery,
+  AttributeStretch,
+  ListPosition,
+  ValuesQuery,
+} from "../../../core/stores/cell/listed-servers.ts";
 import type {
   BeginOutcome,
   ClosingOutcome,
@@ -83,7 +88,7 @@ import {
   readServersChangedSince,
   readServersOfPeriod,
 } from "./read-servers.ts";
-import { readServersByAttribute } from "./read-servers-by-attribute.ts";
+import { readAttributeValues, readServersByAttribute, readServersOnHosts } from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
 import {
@@ -151,6 +156,14 @@ export class PostgresCellStore implements CellStore {
 
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch> {
     return readServersByAttribute(this.#pool, query);
+  }
+
+  attributeValues(query: ValuesQuery): Promise<readonly string[] | null> {
+    return readAttributeValues(this.#pool, query);
+  }
+
+  serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]> {
+    return readServersOnHosts(this.#pool, hosts, limit);
   }
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {

@@ -4,25 +4,35 @@ import type {
   AttributeStretch,
   IndexedAttribute,
   ListPosition,
+  ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
+import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
 import { SERVER_COLUMNS, type StoredServer, storedServerOf } from "./read-servers.ts";
+
+const KEY = "message_late_field(spec, 24)";
 
 /** The expressions of the indexes, which these must equal. */
 const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
   flavor: "message_field(message_field(spec, 5), 1)",
   image: "message_field(spec, 6)",
   user: "user_id",
+  key: KEY,
 };
 /** The index has the first bytes of longer values, too. */
 const INDEXED_BYTES_MAX = 1_024;
 
-/** Cost: one round trip, and a look at `rows` entries of an index in its order. */
+/** Cost: one round trip, and a look at `rows` entries of an index in its order, for each value. */
 export async function readServersByAttribute(pool: Pool, query: AttributeQuery): Promise<AttributeStretch> {
-  const { attribute, value, projectId, oldestFirst, after, rows } = query;
+  const { attribute, value, otherValues = [], projectId, oldestFirst, after, rows } = query;
   const isNewer = oldestFirst ? "<" : ">";
-  const values: unknown[] = [rows, indexedValue(attribute, value)];
-  const conditions = [`${EXPRESSIONS[attribute]} = $2`, "deleted_at is null"];
+  const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
+  const values: unknown[] = [rows, otherValues.length === 0 ? wanted[0] : wanted];
+  const conditions = [
+    `${EXPRESSIONS[attribute]} = ${otherValues.length === 0 ? "$2" : "w.value"}`,
+    "deleted_at is null",
+    ...(attribute === "key" ? [`${KEY} is not null`] : []),
+  ];
   if (after !== null) {
     const at = `to_timestamp($${values.push(after.createdAtMs)}::float8 / 1000)`;
     const uuid = `$${values.push(after.uuid)}::uuid`;
@@ -31,11 +41,15 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
   }
   const ofProject = projectId === null ? "" : ` and project_id = $${values.push(projectId)}`;
   const [created, byUuid] = oldestFirst ? ["asc", "desc"] : ["desc", "asc"];
+  const inOrder = `select uuid, created_at, project_id, status from servers where ${conditions.join(" and ")}
+        order by created_at ${created}, uuid ${byUuid} limit $1`;
+  // The index has the order only within each value.
+  const ofSeveral = `select s.* from unnest($2::${attribute === "user" ? "text" : "bytea"}[]) as w (value) cross join lateral (${inOrder}) s
+        order by s.created_at ${created}, s.uuid ${byUuid} limit $1`;
   const found = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}`,
+    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}`,
     text: `with scanned as materialized (
-        select uuid, created_at, project_id, status from servers where ${conditions.join(" and ")}
-        order by created_at ${created}, uuid ${byUuid} limit $1
+        ${otherValues.length === 0 ? inOrder : ofSeveral}
       )
       select s.scanned, l.last_uuid, l.last_created_at_ms, r.*
       from (select count(*)::int as scanned from scanned) s
@@ -54,6 +68,44 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
   const isLast = first === undefined || first.scanned < rows;
   const servers = found.filter((row): row is StoredServer & StretchRow => row.uuid !== null).map(storedServerOf);
   return { servers, resumeAt: isLast ? null : positionOf(first) };
+}
+
+/** Cost: one round trip, and a descent into the index for each different value. */
+export async function readAttributeValues(
+  pool: Pool,
+  { contains, looksMax }: ValuesQuery,
+): Promise<readonly string[] | null> {
+  const present = `deleted_at is null and ${KEY} is not null`;
+  const rows = await queryStored<{ readonly value: Buffer | null; readonly at: number }>(pool, {
+    name: "server_keys",
+    // Each step goes to the next greater value, so that the many servers with one value cost as much as one.
+    text: `with recursive steps (value, at) as (
+        (select ${KEY}, 1 from servers where ${present} order by ${KEY} limit 1)
+        union all
+        select (select ${KEY} from servers where ${present} and ${KEY} > s.value order by ${KEY} limit 1), s.at + 1
+        from steps s where s.value is not null and s.at <= $2::int
+      )
+      select value, at from steps where value is not null and (at > $2::int or position($1::bytea in value) > 0)
+      order by at`,
+    values: [Buffer.from(contains), looksMax],
+  });
+  if (rows.some(({ at }) => at > looksMax)) return null;
+  return rows.flatMap(({ value }) => (value === null ? [] : [value.toString()]));
+}
+
+/** Cost: one round trip, and a look at each server on the hosts. */
+export async function readServersOnHosts(
+  pool: Pool,
+  hosts: readonly string[],
+  limit: number,
+): Promise<readonly ListPosition[]> {
+  const rows = await queryStored<{ readonly uuid: string; readonly created_at_ms: number }>(pool, {
+    name: "servers_on_hosts",
+    text: `select uuid, ${selectMs("created_at")} from servers where host = any ($1) and host is not null
+      order by created_at desc, uuid limit $2`,
+    values: [textArrayLiteral(hosts), limit],
+  });
+  return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
 }
 
 interface StretchRow {

@@ -8,7 +8,7 @@ import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server, ServerStatus } from "../../tasks/server.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
-import type { AttributeQuery, AttributeStretch, ListPosition } from "./listed-servers.ts";
+import type { AttributeQuery, AttributeStretch, ListPosition, ValuesQuery } from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 
@@ -120,6 +120,10 @@ export interface ServerStore {
    * bounded however few of them are of the project.
    */
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
+  /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */
+  attributeValues(query: ValuesQuery): Promise<readonly string[] | null>;
+  /** At most `limit` servers (except DELETED ones) whose home is one of the hosts, newest first. */
+  serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /** The attempts of several servers in one question. Those of one server are together, in the order of `attempts`. */

@@ -6,13 +6,23 @@ export interface ListPosition {
   readonly createdAtMs: number;
 }
 
-/** The attributes by whose values a cell finds its servers: the flavor's id, the image's id, and the user's id. */
-export type IndexedAttribute = "flavor" | "image" | "user";
+/** The attributes by whose values a cell finds its servers: the flavor's id, the image's id, the user's id, and the name of the key pair. */
+export type IndexedAttribute = "flavor" | "image" | "user" | "key";
 
 /** A value of an attribute. Of values longer than 1,024 bytes, a store may compare only these. */
 export interface AttributeValueAsked {
   readonly attribute: IndexedAttribute;
   readonly value: string;
+  /** Servers with one of these values are found, too. None by default. */
+  readonly otherValues?: readonly string[];
+}
+
+/** Asks for the different values of an attribute that contain a text. */
+export interface ValuesQuery {
+  readonly attribute: "key";
+  readonly contains: string;
+  /** How many different values are looked at. */
+  readonly looksMax: number;
 }
 
 /** Selects servers by an attribute, newest first. */

@@ -7,8 +7,14 @@ let rig: ApiRig;
 const byName = new Map<string, string>();
 beforeAll(async () => {
   rig = await ApiRig.start({ auth: "noauth2" });
+  const keypair = { name: "web-key", public_key: KEY };
+  expect((await rig.post("/v2.1/os-keypairs", { keypair }, as(OWNER, 90))).statusCode).toBe(201);
+  const zone = { name: "zone", availability_zone: "edge" };
+  const made = await rig.post("/v2.1/os-aggregates", { aggregate: zone }, as("admin:p", 90));
+  const action = `/v2.1/os-aggregates/${made.json().aggregate.id}/action`;
+  expect((await rig.post(action, { add_host: { host: hostName(1) } }, as("admin:p", 90))).statusCode).toBe(200);
   for (const [cell, host, fields] of [
-    ["north", 0, { name: "alpha", description: "first", tags: ["blue"], accessIPv4: "10.0.0.1" }],
+    ["north", 0, { key_name: "web-key", name: "alpha", description: "first", tags: ["blue"], accessIPv4: "10.0.0.1" }],
     ["north", 1, { name: "beta-1", tags: ["blue", "green"], config_drive: true, "OS-DCF:diskConfig": "MANUAL" }],
     ["south", 3, { name: "beta-2", hostname: "gamma", tags: ["red"], metadata: { a: "b" } }],
   ] as const) {
@@ -22,6 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
+const KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHhLvOZ4OeDnHX6OFOHzQmfSSGMpzZPS2ZWTZlXiPDKz dora@laptop";
 const OWNER = "dora:p";
 const as = (token: string, minor: number) => ({ "x-auth-token": token, "openstack-api-version": `compute 2.${minor}` });
 async function create(fields: Readonly<Record<string, unknown>>): Promise<string> {
@@ -73,7 +80,18 @@ describe("filters of GET /servers", () => {
     ["auto_disk_config=0", ["beta-1"]],
     ["hostname=gam", ["beta-2"]],
     ["access_ip_v4=10.0", ["alpha"]],
-    ["availability_zone=nova", ["alpha", "beta-1", "beta-2"]],
+    ["availability_zone=nova", ["alpha", "beta-2"]],
+    ["availability_zone=edge", ["beta-1"]],
+    ["availability_zone=^ed&status=ACTIVE", ["beta-1"]],
+    ["availability_zone=edge&sort_key=host", ["beta-1"]],
+    ["availability_zone=none", []],
+    ["key_name=web-key", ["alpha"]],
+    ["key_name=eb-", ["alpha"]],
+    ["key_name=eb-&sort_key=created_at&sort_dir=asc", ["alpha"]],
+    ["key_name=^web-key$&user_id=dora", ["alpha"]],
+    ["key_name=^eb", []],
+    ["key_name=w.*y", ["alpha"]],
+    ["key_name=other", []],
     [`host=${hostName(1)}`, ["beta-1"]],
     [`node=${hostName(3)}`, ["beta-2"]],
     ["host=none", []],
@@ -96,7 +114,9 @@ describe("filters of GET /servers", () => {
   ])("with %s find %j", async (query, expected) => {
     expect((await names(query)).toSorted()).toEqual(expected);
   });
+});
 
+describe("filters that indexes serve", () => {
   it.each(["flavor=1", "user_id=dora", "flavor=1&sort_key=created_at&sort_dir=asc", "flavor=1&sort_key=host"])(
     "with %s find the same servers one at a time",
     async (query) => {
@@ -114,16 +134,20 @@ describe("filters of GET /servers", () => {
     },
   );
 
-  it("by a task state do not search the whole list", async () => {
+  it("by a task state, a zone or a key do not search the whole list", async () => {
     const scan = vi.spyOn(rig.store, "scanRequests");
     try {
       expect(await names("task_state=powering-off")).toEqual(["beta-2"]);
+      expect(await names("availability_zone=edge")).toEqual(["beta-1"]);
+      expect(await names("all_tenants=1&key_name=web-key")).toEqual(["alpha"]);
       expect(scan).not.toHaveBeenCalled();
     } finally {
       scan.mockRestore();
     }
   });
+});
 
+describe("filters of some callers", () => {
   it("find a server by its uuid", async () => {
     expect(await names(`uuid=${byName.get("waits")}`)).toEqual(["waits"]);
     expect(await names("uuid=nonsense")).toEqual([]);

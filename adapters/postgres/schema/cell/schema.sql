@@ -389,6 +389,7 @@ create table servers (
 CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message_field(spec, 5), 1), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);
+CREATE INDEX servers_key ON public.servers USING btree (message_late_field(spec, 24), created_at DESC, uuid) WHERE ((deleted_at IS NULL) AND (message_late_field(spec, 24) IS NOT NULL));
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE INDEX servers_user ON public.servers USING btree (user_id, created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE TRIGGER follow_unusual AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((old.status <> new.status) AND ((old.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text])) OR (new.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text]))))) EXECUTE FUNCTION follow_unusual_server();
@@ -812,6 +813,10 @@ create function ledger_write_trees(batch ledger_tree_batch, going boolean[])
   language plpgsql;
 
 create function message_field(message bytea, field integer)
+  returns bytea
+  language plpgsql immutable parallel safe strict;
+
+create function message_late_field(message bytea, field integer)
   returns bytea
   language plpgsql immutable parallel safe strict;
 

@@ -12,6 +12,12 @@ const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
  */
 export const STATUSES_WITH_TASKS: ReadonlySet<string> = new Set(["BUILD", "SOFT_DELETED"]);
 
+/**
+ * Among the servers that `findByState` returns for these statuses are all that are on no host: those that no cell has yet, those whose build failed
+ * or is under way, and shelved ones whose host has given up their guest.
+ */
+export const STATUSES_WITHOUT_HOST: ReadonlySet<string> = new Set(["BUILD", "ERROR", "SHELVED_OFFLOADED"]);
+
 /** Whether servers of these shown statuses are found by indexes. */
 export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
   return statuses.size > 0 && [...statuses].every((status) => !USUAL.has(status));

@@ -21,14 +21,24 @@ export type ListSource =
   | { readonly kind: "host"; readonly host: string }
   | { readonly kind: "tags"; readonly all: readonly string[]; readonly any: readonly string[] }
   | { readonly kind: "locked" }
-  | { readonly kind: "states"; readonly shown: ReadonlySet<string> };
+  | { readonly kind: "states"; readonly shown: ReadonlySet<string> }
+  /** Servers on these hosts, and those on no host. */
+  | { readonly kind: "zone"; readonly hosts: readonly string[] };
+
+/** The filter whose servers the cells' indexes find. */
+export interface IndexedFilter extends AttributeValueAsked {
+  /** The value is only a part of the values that pass. */
+  readonly isPart: boolean;
+}
+
+type Zones = Pick<HostZones, "of" | "byHost" | "defaultZone">;
 
 export interface ListFilters {
   readonly matchers: readonly Matches[];
   readonly name: ListPattern | null;
   /** Null when no index serves the filters. */
   readonly source: ListSource | null;
-  readonly indexed: AttributeValueAsked | null;
+  readonly indexed: IndexedFilter | null;
   readonly deleted: boolean;
   readonly softDeleted: boolean;
 }
@@ -59,13 +69,15 @@ const STATUSES: ReadonlySet<string> = new Set([
   ...[...SERVER_STATUSES, "UNKNOWN", "RESIZE", "REBUILD", "REBOOT", "HARD_REBOOT", "MIGRATING", "REVERT_RESIZE"],
 ]);
 const STRICT_STATUS_FROM_MINOR = 38;
+/** A zone of more hosts is likely to have many of the servers, so that a walk through the list finds them soon. */
+const ZONE_HOSTS_MAX = 300;
 
 /**
  * Reads the filters of a list. As in Nova, a filter that is reserved, by default for admins, is ignored when another caller sends it.
  *
  * Source: Nova's `ServersController._get_servers` and its schema `index_query`.
  */
-export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<HostZones, "of">): ListFilters {
+export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): ListFilters {
   const seesAll = mayDo(call, "servers:allow_all_filters");
   const text = (name: string): string | undefined => {
     const from = FOR_EVERYBODY[name] ?? Number.POSITIVE_INFINITY;
@@ -85,7 +97,9 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<Hos
     matchers,
     name: name === "" ? null : readPattern("name", name),
     indexed: indexedOf(text),
-    source: sourceOf({ uuid, host, tags, locked, statuses: statesOf(status.statuses, text) }),
+    source:
+      sourceOf({ uuid, host, tags, locked, statuses: statesOf(status.statuses, text) }) ??
+      sourceOfZone(text("availability_zone"), zones),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
     softDeleted: readFlag(text("soft_deleted") ?? "") === true,
   };
@@ -106,6 +120,20 @@ function sourceOf(found: {
   return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
 }
 
+/** The hosts of the zones, or null when these are not known by name, or too many. */
+function sourceOfZone(asked: string | undefined, { byHost, defaultZone }: Zones): ListSource | null {
+  if (asked === undefined) return null;
+  const pattern = readPattern("availability_zone", asked);
+  if (pattern.matches(defaultZone)) return null;
+  const passing = new Set([...new Set(byHost.values())].filter((zone) => pattern.matches(zone)));
+  const hosts: string[] = [];
+  for (const [host, zone] of byHost) {
+    if (!passing.has(zone)) continue;
+    if (hosts.push(host) > ZONE_HOSTS_MAX) return null;
+  }
+  return { kind: "zone", hosts };
+}
+
 /** The statuses among which the servers are looked for: those with the task state asked for, or else with the status, the state or the power state. */
 function statesOf(statuses: ReadonlySet<string>, text: (name: string) => string | undefined): ReadonlySet<string> {
   // Few servers have a task, whatever their status is.
@@ -117,7 +145,7 @@ function statesOf(statuses: ReadonlySet<string>, text: (name: string) => string 
 }
 
 /** The filters that the cells' indexes serve, the one first that is likely to select the fewest servers. */
-function indexedOf(text: (name: string) => string | undefined): AttributeValueAsked | null {
+function indexedOf(text: (name: string) => string | undefined): IndexedFilter | null {
   const asked = [
     { attribute: "image", value: text("image") ?? text("image_ref") },
     { attribute: "user", value: text("user_id") },
@@ -125,10 +153,14 @@ function indexedOf(text: (name: string) => string | undefined): AttributeValueAs
   ] as const;
   // Servers without an image have no entry in its index.
   const [first] = asked.flatMap(({ attribute, value = "" }) => (value === "" ? [] : [{ attribute, value }]));
-  return first ?? null;
+  const key = text("key_name");
+  const pattern = key === undefined ? null : readPattern("key_name", key);
+  if (first?.attribute === "image" || pattern === null || pattern.contains === "")
+    return first === undefined ? null : { ...first, isPart: false };
+  return { attribute: "key", value: pattern.contains, isPart: true };
 }
 
-function* readMatchers(text: (name: string) => string | undefined, zones: Pick<HostZones, "of">): Generator<Matches> {
+function* readMatchers(text: (name: string) => string | undefined, zones: Zones): Generator<Matches> {
   for (const name of EXACT) {
     const value = text(name);
     if (value === undefined) continue;

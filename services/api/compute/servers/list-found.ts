@@ -3,7 +3,7 @@ import { type ListPosition, newestFirst } from "../../../../core/stores/cell/lis
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { findByState } from "./list-by-state.ts";
+import { findByState, STATUSES_WITHOUT_HOST } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -24,7 +24,7 @@ interface Deps extends SoftlyDeletedDeps {
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Returns null when very many servers have the statuses, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
+ * enough servers match. Returns null when very many servers have the statuses or are in the zone, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
  * or any other filter that matches more servers than one call can sort.
  */
 export async function listFound(
@@ -32,11 +32,13 @@ export async function listFound(
   query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage | null> {
-  const places = query.source === null ? null : await placesOf(deps, query, query.source);
+  const { source } = query;
+  const places = source === null ? null : await placesOf(deps, query, source);
   const isTooMany = (places?.length ?? 0) > SORTED_MAX;
+  const isFoundByScan = source?.kind === "states" || source?.kind === "zone";
   const order = storedOrderOf(query.order);
   const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
-  if (isTooMany && query.source?.kind === "states" && isScannable) return null;
+  if (isFoundByScan && (isTooMany || places === null) && isScannable) return null;
   if (isTooMany) refuseSorting();
   if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
   const listed = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
@@ -116,7 +118,8 @@ async function placesOf(
   deps: Deps,
   { projectId, nameContains }: ListQuery,
   source: ListSource,
-): Promise<readonly ListPosition[]> {
+): Promise<readonly ListPosition[] | null> {
+  if (source.kind === "zone") return placesInZone(deps, source.hosts, projectId);
   if (source.kind === "states") return findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
   const records =
     source.kind === "host"
@@ -129,6 +132,26 @@ async function placesOf(
             ...(source.kind === "tags" ? { tags: source } : { locked: true }),
           });
   return records.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
+}
+
+/** The places of the servers on the hosts and of those on no host. Null when a cell does not answer, since its servers are known only from the list then. */
+async function placesInZone(
+  deps: Deps,
+  hosts: readonly string[],
+  projectId: string | null,
+): Promise<readonly ListPosition[] | null> {
+  const [homeless, ...answers] = await Promise.all([
+    findByState(deps, { projectId, shown: STATUSES_WITHOUT_HOST, limit: SORTED_MAX }),
+    ...Array.from(deps.cells.values(), (cell) =>
+      cell.operations((store) => store.serversOnHosts(hosts, SORTED_MAX + 1)),
+    ),
+  ]);
+  const found = new Map(homeless.map((place) => [place.uuid, place]));
+  for (const answer of answers) {
+    if (answer.kind === "unreachable") return null;
+    for (const place of answer.value) found.set(place.uuid, place);
+  }
+  return [...found.values()];
 }
 
 const isListed = ({ state, softlyDeleted }: RequestRecord): boolean =>

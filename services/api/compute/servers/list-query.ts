@@ -1,4 +1,3 @@
-import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { requireRule } from "../../http/call.ts";
@@ -6,7 +5,7 @@ import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
-import { type ListSource, readFilters } from "./list-filters.ts";
+import { type IndexedFilter, type ListSource, readFilters } from "./list-filters.ts";
 import { compareIn, type ListOrder, readOrder } from "./list-order.ts";
 
 /** A list of servers as it was asked for. */
@@ -28,7 +27,7 @@ export interface ListQuery {
   readonly softDeleted: boolean;
   readonly source: ListSource | null;
   /** The filter whose servers the cells' indexes find, or null when it has none. */
-  readonly indexed: AttributeValueAsked | null;
+  readonly indexed: IndexedFilter | null;
   readonly order: ListOrder;
   /** Compares servers in the order. */
   readonly compare: (one: KnownServer, other: KnownServer) => number;
@@ -62,7 +61,11 @@ export function readListQuery(
     pageMax,
     zones,
     isDetailed,
-  }: { readonly pageMax: number; readonly zones: Pick<HostZones, "of">; readonly isDetailed: boolean },
+  }: {
+    readonly pageMax: number;
+    readonly zones: Pick<HostZones, "of" | "byHost" | "defaultZone">;
+    readonly isDetailed: boolean;
+  },
 ): ListQuery {
   const query = new QueryReader(raw);
   const filters = readFilters(query, call, zones);

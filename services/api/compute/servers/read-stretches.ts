@@ -7,6 +7,7 @@ import {
 import type { Server } from "../../../../core/tasks/server.ts";
 import { type Cells, hydrateServers, type KnownServer, knownServer, livesInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import type { IndexedFilter } from "./list-filters.ts";
 import { isByCreation } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 
@@ -36,6 +37,9 @@ const PASSING_SHARE_MIN = 0.1;
 /** How many servers of all projects a cell looks at for each one of the project that is wanted, and at most. */
 const LOOKS_FOR_ONE = 20;
 const LOOKS_MAX = 5_000;
+/** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
+const VALUES_LOOKED_AT_MAX = 1_000;
+const VALUES_MAX = 20;
 
 /**
  * Returns how the servers of a list are found: by an index of one of the filters, or in the order of the list. In the list of a project, it
@@ -94,15 +98,18 @@ function scanReader(
  */
 function attributeReader(
   deps: Deps,
-  asked: AttributeValueAsked & { readonly projectId: string | null; readonly oldestFirst: boolean },
+  asked: IndexedFilter & { readonly projectId: string | null; readonly oldestFirst: boolean },
   start: ListPosition | null,
   otherwise: (marker: string | null) => ReadStretch,
 ): ReadStretch {
   let after = start;
+  let values: ReturnType<typeof valuesOf> | null = null;
   // A cell may have servers that the API database does not have, so the place of a cell is no marker there.
   let marker = start?.uuid ?? null;
   let read: ReadStretch = async (rows) => {
-    const found = await findByAttribute(deps, asked, { after, marker }, rows);
+    values ??= valuesOf(deps.cells, asked);
+    const known = await values;
+    const found = known && (await findByAttribute(deps, { ...asked, ...known }, { after, marker }, rows));
     if (found === null) {
       read = otherwise(marker);
       return read(rows);
@@ -112,6 +119,26 @@ function attributeReader(
     return { known: found.known, isLast: after === null };
   };
   return (rows) => read(rows);
+}
+
+/** Returns the values to look for. Null when a cell does not answer, or when too many values contain the text. */
+async function valuesOf(
+  cells: Cells,
+  { attribute, value, isPart }: IndexedFilter,
+): Promise<Pick<AttributeValueAsked, "value" | "otherValues"> | null> {
+  if (!isPart || attribute !== "key") return { value };
+  const query = { attribute, contains: value, looksMax: VALUES_LOOKED_AT_MAX };
+  const answers = await Promise.all(
+    Array.from(cells.values(), (cell) => cell.operations((store) => store.attributeValues(query))),
+  );
+  const found = new Set<string>();
+  for (const answer of answers) {
+    if (answer.kind === "unreachable" || answer.value === null) return null;
+    for (const one of answer.value) found.add(one);
+  }
+  if (found.size > VALUES_MAX) return null;
+  const [first = value, ...others] = found;
+  return { value: first, otherValues: others };
 }
 
 /** Returns null when a cell does not answer. */
