@@ -18,12 +18,32 @@ export interface TransferTarget {
   readonly key: string | null;
 }
 
+/** A disk of a guest, and the disk of another guest that it is copied to. */
+export interface DiskCopy {
+  readonly node: string;
+  readonly toNode: string;
+  /** Whether the disk is left out if there is too little room for it. */
+  readonly isDispensable: boolean;
+}
+
+/** Where a guest waits for the disks of another one. */
+export interface DiskPlaces {
+  readonly host: string;
+  readonly port: number;
+  readonly isSecret: boolean;
+  readonly disks: readonly DiskCopy[];
+}
+
 interface BlockJob {
   readonly device: string;
   readonly status: string;
   readonly len: number;
   readonly offset: number;
   readonly ready?: boolean;
+}
+interface BlockNode {
+  readonly "node-name": string;
+  readonly image: { readonly "virtual-size": number };
 }
 export interface MigrationInfo {
   readonly status?: string;
@@ -38,6 +58,8 @@ const POLL_MS = 20;
 const CALLED_OFF_MS = 10_000;
 /** How long a complete copy may take to end: the destination writes all that it has not written yet to its disk. */
 const COMPLETE_MS = 300_000;
+/** Names the beginning of a larger disk at the destination. */
+const BEGINNING = "to-beginning-of-";
 /** How long QEMU may need to open a disk at the destination. Its guest is halted meanwhile. */
 const OPEN_S = 10;
 /**
@@ -98,24 +120,14 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
  */
 export async function mirrorDisks(
   guest: QemuGuest,
-  target: {
-    readonly host: string;
-    readonly port: number;
-    readonly isSameBase: boolean;
-    readonly isSecret: boolean;
-  },
+  target: DiskPlaces & { readonly isSameBase: boolean },
   control: { readonly signal: AbortSignal; onProgress(disks: TransferAmounts): void },
 ): Promise<void> {
-  const server = { type: "inet", host: target.host, port: String(target.port) };
-  const { disks } = guest.record.machine;
-  await checkDisksServer(target);
-  for (const { node } of disks) {
-    await guest.execute("blockdev-add", {
-      ...{ driver: "nbd", "node-name": `to-${node}`, server, export: node, "open-timeout": OPEN_S },
-      ...(target.isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
-    });
+  // Each disk has a place before the first one is copied.
+  const places = await openPlaces(guest, target);
+  for (const { node, place } of places) {
     await guest.execute("blockdev-mirror", {
-      ...{ "job-id": `move-${node}`, device: node, target: `to-${node}` },
+      ...{ "job-id": `move-${node}`, device: node, target: place },
       ...{ sync: target.isSameBase ? "top" : "full", "auto-dismiss": false },
     });
   }
@@ -127,10 +139,61 @@ export async function mirrorDisks(
     );
     const ended = jobs.find(({ status }) => status === "concluded" || status === "aborting");
     if (ended !== undefined) throw brokenOff(await errorOf(guest, ended));
-    if (jobs.length < disks.length) throw brokenOff(undefined);
+    if (jobs.length < places.length) throw brokenOff(undefined);
     if (jobs.every(({ ready }) => ready === true)) return;
     await delay(POLL_MS);
   }
+}
+
+/** Rejects with a QemuError if the destination lacks the room for one of the disks. Nothing is copied, and the guest may run. */
+export async function checkPlaces(guest: QemuGuest, target: DiskPlaces): Promise<void> {
+  await endMirrors(guest, { isUnwanted: true });
+  try {
+    await openPlaces(guest, target);
+  } finally {
+    await endMirrors(guest, { isUnwanted: true });
+  }
+}
+
+async function openPlaces(guest: QemuGuest, target: DiskPlaces) {
+  await checkDisksServer(target);
+  const places: { readonly node: string; readonly place: string }[] = [];
+  for (const disk of target.disks) {
+    const place = await openPlace(guest, disk, target);
+    if (place !== null) places.push({ node: disk.node, place });
+  }
+  return places;
+}
+
+/**
+ * Connects to the disk at the destination. Resolves with the name of a node that is as large as the guest's disk, since QEMU copies only to such: of a larger disk,
+ * which a resize makes, the beginning. Throws a QemuError if that disk is smaller; resolves with null if the disk is dispensable then.
+ */
+async function openPlace(
+  guest: QemuMonitor,
+  { node, toNode, isDispensable }: DiskCopy,
+  { host, port, isSecret }: DiskPlaces,
+): Promise<string | null> {
+  const there = `to-${node}`;
+  await guest.execute("blockdev-add", {
+    ...{ driver: "nbd", "node-name": there, server: { type: "inet", host, port: String(port) } },
+    ...{ export: toNode, "open-timeout": OPEN_S },
+    ...(isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
+  });
+  const nodes = await blockNodes(guest);
+  const sizeOf = (name: string) => nodes.find((one) => one["node-name"] === name)?.image["virtual-size"] ?? 0;
+  const [size, room] = [sizeOf(node), sizeOf(there)];
+  if (room === size) return there;
+  if (room > size) {
+    const beginning = `${BEGINNING}${node}`;
+    await guest.execute("blockdev-add", { driver: "raw", "node-name": beginning, size, file: there });
+    return beginning;
+  }
+  if (isDispensable) return null;
+  throw new QemuError(
+    "state",
+    `the guest's ${node} has ${size} bytes, and that of the destination only ${room}: a disk is never made smaller, so choose a flavor whose disks are at least as large`,
+  );
 }
 
 /**
@@ -152,10 +215,15 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
     }
     return jobs.length === 0;
   });
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
-  for (const { "node-name": node } of nodes) {
-    if (node.startsWith("to-")) await guest.execute("blockdev-del", { "node-name": node });
-  }
+  const places = (await blockNodes(guest)).map((one) => one["node-name"]).filter((node) => node.startsWith("to-"));
+  // The beginning of a disk is removed before that disk.
+  const isBeginning = (node: string) => node.startsWith(BEGINNING);
+  for (const node of [...places.filter(isBeginning), ...places.filter((one) => !isBeginning(one))])
+    await guest.execute("blockdev-del", { "node-name": node });
+}
+
+async function blockNodes(guest: QemuMonitor): Promise<readonly BlockNode[]> {
+  return (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
 }
 
 /** Begins to copy the guest's memory to the address where another guest waits for it. With `isSecret` it must have been given the key before. */

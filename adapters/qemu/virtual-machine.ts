@@ -63,7 +63,11 @@ export interface MachineDisk {
   readonly node: string;
   /** A qcow2 image. */
   readonly file: string;
+  /** What the disk is in the server's flavor. Absent in machines that were built before this was recorded. */
+  readonly role?: DiskRole | undefined;
 }
+
+export type DiskRole = "root" | "ephemeral" | "swap";
 
 export interface MachineInterface {
   readonly mac: string;

@@ -5,7 +5,14 @@ import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
 import { haltForCopy, type PowerControl, refuseWithDevices } from "./guest-power.ts";
-import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
+import {
+  callOffHandOver,
+  type HandOverControl,
+  handOverDisks,
+  handOverLive,
+  refuseOtherDisplay,
+  refuseSmallerDisks,
+} from "./hand-over.ts";
 import { interfacesMark, type TransferAddress, tellsMetadata } from "./transfer-address.ts";
 
 export interface LiveHandOverControl extends HandOverControl {
@@ -21,6 +28,7 @@ export async function handOverGuestCold(
   to: TransferAddress,
   control: HandOverControl & { readonly power: PowerControl },
 ): Promise<void> {
+  await refuseSmallerDisks(guest, to);
   await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
   await haltForCopy(guest, control.power);
   await handOverDisks(guest, to, control);

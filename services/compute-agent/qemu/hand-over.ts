@@ -4,6 +4,7 @@ import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import {
   beginMemory,
   cancelTransfer,
+  checkPlaces,
   endMirrors,
   memoryAmounts,
   mirrorDisks,
@@ -12,6 +13,7 @@ import {
 } from "../../../adapters/qemu/transfer.ts";
 import { useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { NO_AMOUNTS, type TransferAmounts, type TransferProgress } from "../../../core/agent/transfer-progress.ts";
+import { pairDisks } from "./pair-disks.ts";
 import { baseMark, displayMark, type TransferAddress } from "./transfer-address.ts";
 
 const POLL_MS = 20;
@@ -26,19 +28,32 @@ export interface HandOverControl {
  * write to the disks afterwards.
  */
 export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
-  const { host, disksPort: port, key } = to;
-  if (port === null) throw new Error("the guest at the destination does not wait for disks");
-  const isSecret = key !== null;
   const onProgress = (disks: TransferAmounts) => control.onProgress({ memory: NO_AMOUNTS, disks });
+  const places = placesOf(guest, to);
   try {
-    if (isSecret) await useTransferKey(guest, key, "client");
-    const target = { host, port, isSameBase: isSameBase(guest, to), isSecret };
-    await mirrorDisks(guest, target, { ...control, onProgress });
+    if (to.key !== null) await useTransferKey(guest, to.key, "client");
+    await mirrorDisks(guest, { ...places, isSameBase: isSameBase(guest, to) }, { ...control, onProgress });
     await endMirrors(guest, { isUnwanted: false });
   } catch (error) {
     await endMirrors(guest, { isUnwanted: true });
     throw error;
   }
+}
+
+/**
+ * Refuses to hand a guest over that runs to one that has no room for its disks, as after a resize to a smaller flavor, before the guest is halted. The disks of a guest
+ * without a QEMU are looked at when they are copied.
+ */
+export async function refuseSmallerDisks(guest: QemuGuest, to: TransferAddress): Promise<void> {
+  const places = placesOf(guest, to);
+  if (!["running", "paused"].includes(await guest.state())) return;
+  if (to.key !== null) await useTransferKey(guest, to.key, "client");
+  await checkPlaces(guest, places);
+}
+
+function placesOf(guest: QemuGuest, { host, disksPort: port, key, roles }: TransferAddress) {
+  if (port === null) throw new Error("the guest at the destination does not wait for disks");
+  return { host, port, isSecret: key !== null, disks: pairDisks(guest.record.machine.disks, roles) };
 }
 
 /**
@@ -79,7 +94,7 @@ export async function handOverLive(
     await endMirrors(guest, { isUnwanted: true });
     if (isSecret) await useTransferKey(guest, key, "client");
     if (disksPort !== null) {
-      const target = { host, port: disksPort, isSameBase: isSameBase(guest, to), isSecret };
+      const target = { ...placesOf(guest, to), isSameBase: isSameBase(guest, to) };
       await mirrorDisks(guest, target, { signal: control.signal, onProgress });
     }
     await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond, isSecret });

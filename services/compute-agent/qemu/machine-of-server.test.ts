@@ -16,10 +16,17 @@ const flavor = serverSpec(1).flavor as NonNullable<ServerSpec["flavor"]>;
 test("a machine has the flavor's size, and a disk for each size that the flavor names", () => {
   const server = serverSpec(1, { flavor: { ...flavor, vcpus: 3, memoryMib: 2_048, ephemeralGib: 2, swapMib: 512 } });
   const blank = blankDisksOf(server);
-  expect(blank).toEqual([2 * 1_024 ** 3, 512 * 1_024 ** 2]);
-  const machine = machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: blank.length });
+  expect(blank).toEqual([
+    { role: "ephemeral", bytes: 2 * 1_024 ** 3 },
+    { role: "swap", bytes: 512 * 1_024 ** 2 },
+  ]);
+  const machine = machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: blank });
   expect(machine).toMatchObject({ vcpus: 3, memoryMib: 2_048, uuid: server.uuid, name: "task/0" });
-  expect(machine.disks.map(({ node }) => node)).toEqual(["disk0", "disk1", "disk2"]);
+  expect(machine.disks.map(({ node, role }) => `${node} ${role}`)).toEqual([
+    "disk0 root",
+    "disk1 ephemeral",
+    "disk2 swap",
+  ]);
 });
 
 test("a port's interface has the same address on every host", () => {
@@ -27,7 +34,7 @@ test("a port's interface has the same address on every host", () => {
     ports: [{ portId: "p1", networkId: "n1", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 0 }],
   });
   const [first, second] = ["br0", null].map((bridge) =>
-    machineOf(server, { ...DEFAULTS, bridge, name: "task/0", blankDisks: 0 }),
+    machineOf(server, { ...DEFAULTS, bridge, name: "task/0", blankDisks: [] }),
   );
   expect(first?.interfaces[0]?.mac).toMatch(/^fa:16:3e(:[0-9a-f]{2}){3}$/);
   expect(second?.interfaces[0]?.mac).toBe(first?.interfaces[0]?.mac);
@@ -36,7 +43,7 @@ test("a port's interface has the same address on every host", () => {
 
 test("a flavor without memory is refused", () => {
   const server = serverSpec(1, { flavor: { ...flavor, memoryMib: 0 } });
-  expect(() => machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: 0 })).toThrow("no memory");
+  expect(() => machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: [] })).toThrow("no memory");
 });
 
 test("an image must match what the image service states about it", () => {

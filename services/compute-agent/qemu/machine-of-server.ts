@@ -3,6 +3,7 @@ import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import {
+  type DiskRole,
   INTERFACE_SLOTS,
   type MachineDisplay,
   type MachineKernel,
@@ -30,7 +31,7 @@ export interface MachineDefaults {
   readonly display: MachineDisplay | null;
 }
 
-export const ROOT_DISK = { node: "disk0", file: "disk0.qcow2" } as const;
+export const ROOT_DISK = { node: "disk0", file: "disk0.qcow2", role: "root" } as const;
 export const CONFIG_DRIVE = "config.iso";
 
 const FORMATS: readonly ImageFormat[] = ["qcow2", "raw"];
@@ -42,7 +43,7 @@ export function machineOf(
   server: ServerSpec,
   options: MachineDefaults & {
     readonly name: string;
-    readonly blankDisks: number;
+    readonly blankDisks: readonly Pick<BlankDisk, "role">[];
     readonly kernel: MachineKernel | null;
   },
 ): VirtualMachine {
@@ -51,9 +52,10 @@ export function machineOf(
     throw new Error("the server's flavor has no VCPU or no memory");
   const { name, machineType, accel, cpuModel } = options;
   const nodes = nodesOf(server);
-  const further = Array.from({ length: options.blankDisks }, (_, index) => ({
+  const further = options.blankDisks.map(({ role }, index) => ({
     node: `disk${index + 1}`,
     file: `disk${index + 1}.qcow2`,
+    role,
   }));
   return {
     ...{ name, uuid, machineType, accel, cpuModel },
@@ -79,10 +81,18 @@ function nodesOf(server: ServerSpec): readonly MachineNode[] {
   return nodes.map(({ cpus, memoryMib }) => ({ vcpus: [...cpus], memoryMib }));
 }
 
-/** Sizes of the disks beside the first one, in bytes: what the flavor calls ephemeral and swap. They are blank, without a file system. */
-export function blankDisksOf({ flavor }: ServerSpec): readonly number[] {
-  const sizes = [(flavor?.ephemeralGib ?? 0) * 1_024 ** 3, (flavor?.swapMib ?? 0) * 1_024 ** 2];
-  return sizes.filter((bytes) => bytes > 0);
+/** A disk beside the first one: what the flavor calls ephemeral or swap. It is blank, without a file system. */
+export interface BlankDisk {
+  readonly role: DiskRole;
+  readonly bytes: number;
+}
+
+export function blankDisksOf({ flavor }: ServerSpec): readonly BlankDisk[] {
+  const disks: readonly BlankDisk[] = [
+    { role: "ephemeral", bytes: (flavor?.ephemeralGib ?? 0) * 1_024 ** 3 },
+    { role: "swap", bytes: (flavor?.swapMib ?? 0) * 1_024 ** 2 },
+  ];
+  return disks.filter(({ bytes }) => bytes > 0);
 }
 
 /** The cloud's facts about the image of a server or a rescue. Null for a server without one. Throws a final QemuError for facts that are none. */

@@ -30,7 +30,14 @@ import {
   machineOf,
 } from "./machine-of-server.ts";
 import { readKernel } from "./read-kernel.ts";
-import { baseMark, displayMark, formatTransferAddress, interfacesMark, TAKES_NOTHING } from "./transfer-address.ts";
+import {
+  baseMark,
+  displayMark,
+  formatTransferAddress,
+  interfacesMark,
+  rolesMark,
+  TAKES_NOTHING,
+} from "./transfer-address.ts";
 
 export interface PreparerOptions {
   readonly program: string;
@@ -157,7 +164,7 @@ async function buildDisks(
   control.onStep("image");
   const kernel = await readKernel(options.images, server, control.signal);
   const machine = withFinalErrors(() =>
-    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
+    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks, kernel }),
   );
   const expected = expectedImageOf(diskImageOf(server));
   const base = expected === null ? null : await options.images.image(expected, control.signal);
@@ -165,7 +172,7 @@ async function buildDisks(
   control.onStep("disk");
   const [root, ...further] = bootsFromVolume(server) ? [undefined, ...machine.disks] : machine.disks;
   if (root !== undefined) await createDisk(join(dir, root.file), rootBytes(order, base), base);
-  for (const [index, bytes] of blankDisks.entries())
+  for (const [index, { bytes }] of blankDisks.entries())
     await createDisk(join(dir, further[index]?.file ?? ""), bytes, null);
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
   const bus = options.volumes === null ? {} : { hasVolumeBus: true };
@@ -218,6 +225,7 @@ async function listen(
     key,
     hasVolumeBus: machine.hasVolumeBus === true,
     interfaces: interfacesMark(machine),
+    roles: rolesMark(machine),
   });
 }
 

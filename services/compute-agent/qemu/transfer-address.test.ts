@@ -11,6 +11,7 @@ test.each([
     key: "0f".repeat(32),
     hasVolumeBus: true,
     interfaces: "8:1.3",
+    roles: "disk0:root,disk1:swap",
   },
   {
     host: "fd00::2",
@@ -21,6 +22,7 @@ test.each([
     key: null,
     hasVolumeBus: false,
     interfaces: "",
+    roles: "",
   },
   {
     host: "127.0.0.1",
@@ -31,6 +33,7 @@ test.each([
     key: null,
     hasVolumeBus: true,
     interfaces: "8:",
+    roles: "disk1:ephemeral",
   },
 ])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);

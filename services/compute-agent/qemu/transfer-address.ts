@@ -12,6 +12,8 @@ export interface TransferAddress extends TransferTarget {
   readonly hasVolumeBus: boolean;
   /** The slots of the guest's interfaces (see `interfacesMark`). An agent of an older version does not say so, and its guests have no slots. */
   readonly interfaces: string;
+  /** What each of the guest's disks is (see `rolesMark`). An agent of an older version does not say so. */
+  readonly roles: string;
 }
 
 const SCHEME = "qemu:";
@@ -21,7 +23,7 @@ const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;
 
 export function formatTransferAddress(address: TransferAddress): string {
-  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces } = address;
+  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles } = address;
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
@@ -30,6 +32,7 @@ export function formatTransferAddress(address: TransferAddress): string {
   if (key !== null) query.set("key", key);
   if (hasVolumeBus) query.set("volumes", "true");
   if (interfaces !== "") query.set("interfaces", interfaces);
+  if (roles !== "") query.set("roles", roles);
   return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
 
@@ -54,7 +57,8 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const hasVolumeBus = query.get("volumes") === "true";
   const [base, display] = [query.get("base") ?? "", query.get("display")];
   const interfaces = query.get("interfaces") ?? "";
-  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces };
+  const roles = query.get("roles") ?? "";
+  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles };
 }
 
 function portOf(url: URL, name: string): number | null {
@@ -84,6 +88,12 @@ export function interfacesMark({ interfaces, interfaceSlots, hasMetadataAddress 
 
 /** Whether a machine with this `interfacesMark` has the metadata address. */
 export const tellsMetadata = (interfaces: string): boolean => interfaces.endsWith(METADATA_MARK);
+
+/** The form in which an address names what each disk of a machine is: `disk0:root,disk1:swap`. Empty for a machine that does not know it. */
+export function rolesMark({ disks }: Pick<VirtualMachine, "disks">): string {
+  if (disks.some(({ role }) => role === undefined)) return "";
+  return disks.map(({ node, role }) => `${node}:${role}`).join(",");
+}
 
 /** The form in which an address names a base. */
 export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);
