@@ -7,7 +7,7 @@ import { LOG_LEVELS } from "../runtime/logger.ts";
 import { integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
-import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
+import { type AuthKind, TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { OWN_NETWORK_RULES } from "../services/api/network/network-rule.ts";
@@ -15,6 +15,7 @@ import { OWN_VOLUME_RULES } from "../services/api/volume/volume-rule.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
 import { writeCloudsFile } from "./dev/clouds-file.ts";
+import { consoleWords } from "./dev/console-words.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
 import { networkNoteOf } from "./dev/network-note.ts";
@@ -142,7 +143,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
           const { auth } = settings;
           const cloudsFile = writeCloudsFile(dataDir, { apiUrl, auth, users: access.users });
           const imageFile = dirs === null ? null : nanoImageFile(dirs);
-          const words = await wordsOfFirstGuest(apiUrl, access, dirs);
+          const words = await wordsOfFirstGuest({ apiUrl, auth }, access, dirs);
           const note = dirs === null ? "" : `${networkNoteOf(settings)}\n\n`;
           const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
           process.stdout.write(
@@ -180,7 +181,11 @@ function cellsOf(
 }
 
 /** Boots a first virtual machine and returns the output of its console. Empty without virtual machines, or if callers are authenticated. */
-async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: VirtualHostsDirs | null): Promise<string> {
+async function wordsOfFirstGuest(
+  { apiUrl, auth }: { readonly apiUrl: string; readonly auth: AuthKind },
+  access: TrialAccess,
+  dirs: VirtualHostsDirs | null,
+): Promise<string> {
   const headers = dirs === null ? null : await access.adminHeaders();
   if (dirs === null || headers === null) return "";
   const { serverId, consoleLog, lines } = await bootFirstGuest(apiUrl, headers, dirs.instancesPath);
@@ -190,7 +195,7 @@ async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: Virt
     ...lines.map((line) => `  ${line}`),
     "",
     `  tail -f ${relative(process.cwd(), consoleLog)}`,
-    `  npx berth console ${serverId}    # Ctrl-] ends it`,
+    `  ${consoleWords(serverId, { apiUrl, auth })}`,
     "",
     "Virtual machines continue when this process ends, and the next one finds them. Delete the servers to end them.",
     "",
