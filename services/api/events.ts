@@ -8,7 +8,6 @@ const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** Events of the api that an operator may want to know. Each has a counter, and those that need attention also write a log line. */
 export class ApiEvents {
   readonly #logger: Logger;
-  #notCounted = "";
   readonly #requestSeconds: QuickHistogram<"method" | "route" | "status">;
   readonly #accepted: Counter;
   readonly #deletes: Counter;
@@ -150,18 +149,6 @@ export class ApiEvents {
       { err: error },
       "Keystone's limits of projects cannot be read, so calls that count against them are refused; this service's user needs the role reader on the system",
     );
-  }
-
-  /** Logs registered limits that are not enforced, once for each list of them. */
-  limitsNotCounted(resources: readonly string[]): void {
-    const text = resources.join(", ");
-    if (text === this.#notCounted) return;
-    this.#notCounted = text;
-    if (text !== "")
-      this.#logger.warn(
-        { resources: text },
-        "Keystone has registered limits that are not enforced: only servers, class:VCPU and class:MEMORY_MB are counted",
-      );
   }
 
   softDeletionDelayed(server: string, error: unknown): void {

@@ -93,6 +93,20 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
       expect((await stated(none, UNLIMITED)).kind).toBe("restoring");
     });
 
+    test("a server that exceeds a limit of a resource class by now is not restored, and is counted again by class when it is", async () => {
+      await remove(1);
+      const restoreWithin = (limit: number) =>
+        store.restore(serverId(1), {
+          ...{ askedBy: ANN, defaults: UNLIMITED },
+          stated: { ...UNLIMITED, classes: new Map([["DISK_GB", limit]]) },
+        });
+      expect(await restoreWithin(2)).toMatchObject({ excess: { classes: [{ name: "DISK_GB", limit: 2, used: 2 }] } });
+      expect((await restoreWithin(3)).kind).toBe("restoring");
+      await remove(1);
+      expect((await restoreWithin(3)).kind).toBe("restoring");
+      expect((await subject.quotas.usage("p", { withClasses: true })).ofProject.classes?.get("DISK_GB")).toBe(3);
+    });
+
     test("of restores at the same time, no more succeed than the quota has room for", async () => {
       await Promise.all([remove(1), remove(2)]);
       const outcomes = await Promise.all([restore(1, 2), restore(2, 2, subject.stores[1])]);

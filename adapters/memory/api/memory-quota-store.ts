@@ -1,6 +1,8 @@
+import { classAmountsOf, countedAmounts } from "../../../core/stores/api/counted-amounts.ts";
 import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
   amountsOf,
+  increaseOf,
   NO_SERVERS,
   onlyLimits,
   type QuotaExcess,
@@ -8,6 +10,7 @@ import {
   type ServerAmounts,
   type ServerUsage,
   type SetLimits,
+  type StatedLimits,
   sumOf,
 } from "../../../core/stores/api/quota-limits.ts";
 import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
@@ -18,7 +21,9 @@ import type { Clock } from "../../../runtime/clock.ts";
 export interface CountedServer {
   readonly projectId: string;
   readonly userId: string;
+  /** Without those of resource classes until a resize has changed them; those of the spec hold then. */
   readonly amounts: ServerAmounts;
+  readonly spec: ServerSpec;
 }
 
 /** The in-process twin of the quotas' tables. `MemoryApiStore` tells it which servers are accepted and cancelled. */
@@ -59,22 +64,25 @@ export class MemoryQuotaStore implements QuotaStore {
     return this.#classes.get(className) ?? {};
   }
 
-  async usage(projectId: string): Promise<ServerUsage> {
-    return this.#usageOf(projectId);
+  async usage(
+    projectId: string,
+    { withClasses }: { readonly withClasses: boolean } = { withClasses: false },
+  ): Promise<ServerUsage> {
+    return this.#usageOf(projectId, withClasses);
   }
 
   async chargeResize(
     { serverUuid, amounts }: ResizeCharge,
     defaults: QuotaLimits,
-    stated?: QuotaLimits,
+    stated?: StatedLimits,
   ): Promise<QuotaExcess | null> {
     const server = this.#counted.get(serverUuid);
     if (server === undefined) return null;
-    const { cores, ram } = server.amounts;
-    const more = { instances: 0, cores: Math.max(0, amounts.cores - cores), ram: Math.max(0, amounts.ram - ram) };
+    const now = withClassesOf(server);
+    const more = increaseOf(now, amounts);
     const excess = this.#quotaOf(server.projectId, defaults, stated).admit(server.userId, more);
     if (excess !== null) return excess;
-    this.#counted.set(serverUuid, { ...server, amounts: sumOf(server.amounts, more) });
+    this.#counted.set(serverUuid, { ...server, amounts: sumOf(now, more) });
     const version = (this.#charged.get(serverUuid)?.version ?? 0) + 1;
     this.#charged.set(serverUuid, { version, lookedAtMs: this.#clock.now() });
     return null;
@@ -103,17 +111,18 @@ export class MemoryQuotaStore implements QuotaStore {
   }
 
   /** Returns why the servers of one call are over quota, or null. */
-  excessOf(specs: readonly ServerSpec[], defaults: QuotaLimits, stated?: QuotaLimits): QuotaExcess | null {
+  excessOf(specs: readonly ServerSpec[], defaults: QuotaLimits, stated?: StatedLimits): QuotaExcess | null {
     const [first] = specs;
     if (first === undefined) return null;
-    const asked = specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
-    return this.#quotaOf(first.projectId, defaults, stated).admit(first.userId, asked, amountsOf(first.flavor));
+    const of = (spec: ServerSpec) => (stated === undefined ? amountsOf(spec.flavor) : countedAmounts(spec));
+    const asked = specs.reduce((sum, spec) => sumOf(sum, of(spec)), NO_SERVERS);
+    return this.#quotaOf(first.projectId, defaults, stated).admit(first.userId, asked, of(first));
   }
 
   /** Counts a server that is accepted. */
   add(spec: ServerSpec): void {
     const { uuid, projectId, userId, flavor } = spec;
-    this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor) });
+    this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor), spec });
   }
 
   /** Subtracts the amounts of a server that is deleted for good. */
@@ -135,9 +144,10 @@ export class MemoryQuotaStore implements QuotaStore {
     serverUuid: string,
     counted: CountedServer,
     defaults: QuotaLimits | null,
-    stated?: QuotaLimits,
+    stated?: StatedLimits,
   ): QuotaExcess | null {
-    const { projectId, userId, amounts } = counted;
+    const { projectId, userId } = counted;
+    const amounts = stated === undefined ? counted.amounts : withClassesOf(counted);
     const excess = defaults === null ? null : this.#quotaOf(projectId, defaults, stated).admit(userId, amounts);
     if (excess !== null) return excess;
     this.#counted.set(serverUuid, counted);
@@ -145,9 +155,9 @@ export class MemoryQuotaStore implements QuotaStore {
     return null;
   }
 
-  #quotaOf(projectId: string, defaults: QuotaLimits, stated?: QuotaLimits): ProjectQuota {
+  #quotaOf(projectId: string, defaults: QuotaLimits, stated?: StatedLimits): ProjectQuota {
     const set = stated === undefined ? this.#limitsOf(projectId) : onlyLimits(stated);
-    return new ProjectQuota(set, defaults, this.#usageOf(projectId));
+    return new ProjectQuota(set, defaults, this.#usageOf(projectId, stated !== undefined));
   }
 
   #limitsOf(projectId: string): SetLimits {
@@ -157,11 +167,21 @@ export class MemoryQuotaStore implements QuotaStore {
     return { byDefault: this.#classes.get("default") ?? {}, ofProject, ofUsers };
   }
 
-  #usageOf(projectId: string): ServerUsage {
+  #usageOf(projectId: string, withClasses: boolean): ServerUsage {
     const own = [...this.#counted.values()].filter((server) => server.projectId === projectId);
     const sum = (servers: readonly CountedServer[]) =>
-      servers.reduce((total: ServerAmounts, server) => sumOf(total, server.amounts), NO_SERVERS);
+      servers.reduce(
+        (total: ServerAmounts, { amounts: { cores, instances, ram } }) => sumOf(total, { cores, instances, ram }),
+        NO_SERVERS,
+      );
     const byUser = Map.groupBy(own, (server) => server.userId);
-    return { ofProject: sum(own), ofUsers: new Map([...byUser].map(([user, servers]) => [user, sum(servers)])) };
+    const ofProject = withClasses ? own.map(withClassesOf).reduce((all, one) => sumOf(all, one), NO_SERVERS) : sum(own);
+    return { ofProject, ofUsers: new Map([...byUser].map(([user, servers]) => [user, sum(servers)])) };
   }
 }
+
+/** The amounts of a server with those of each resource class. */
+const withClassesOf = ({ amounts, spec }: CountedServer): ServerAmounts => ({
+  classes: classAmountsOf(spec),
+  ...amounts,
+});

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { AcceptLimits, AcceptOutcome } from "../../../core/stores/api/api-store.ts";
+import { countedAmounts } from "../../../core/stores/api/counted-amounts.ts";
 import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
   amountsOf,
@@ -9,6 +10,7 @@ import {
   type QuotaExcess,
   type QuotaLimits,
   SERVER_RESOURCES,
+  type ServerAmounts,
   type ServerUsage,
   type SetLimits,
   sumOf,
@@ -21,8 +23,9 @@ import { packBytes } from "../client/pack-bytes.ts";
 import { runStored } from "../client/run-stored.ts";
 import { queryRows, type StoreQuery } from "../client/store-query.ts";
 import { inTransaction, retryConflicts } from "../client/transaction.ts";
-import { countUsage } from "./count-usage.ts";
-import { limitsOfProjects, lockQuotas, readUsages } from "./read-quotas.ts";
+import { jsonOfClasses } from "./class-amounts.ts";
+import { countClasses, countUsage } from "./count-usage.ts";
+import { judgedUsages, limitsOfProjects, lockQuotas } from "./read-quotas.ts";
 
 // Lock order: the quotas of the projects, then the keys of their open requests, then as in write-requests.ts.
 
@@ -39,6 +42,17 @@ interface InsertOptions {
   /** Inserts nothing when a project of the batch has a quota of its own; such calls have to be judged under a lock. */
   readonly unlessQuotas: boolean;
   readonly again: boolean;
+  /** The amounts with which servers are counted by resource class; null or absent where that is not done. */
+  readonly classes?: AmountsOf | null;
+}
+
+type AmountsOf = (spec: ServerSpec) => ServerAmounts;
+const ofFlavor: AmountsOf = (spec) => amountsOf(spec.flavor);
+
+/** Returns the amounts of these servers with their resource classes, each translated once. */
+function countedAmountsOf(specs: readonly ServerSpec[]): AmountsOf {
+  const known = new Map(specs.map((spec) => [spec, countedAmounts(spec)]));
+  return (spec) => known.get(spec) ?? countedAmounts(spec);
 }
 
 /** Cost: one round trip, one row a request and one a user. */
@@ -133,16 +147,18 @@ async function acceptInQuota(
   const projects = [...new Set(calls.flat().map((spec) => spec.projectId))];
   await lockQuotas(client, projects);
   const limits = await limitsOfProjects(client, projects, options.stated);
-  const used = await readUsages(client, projects);
+  const used = await judgedUsages(client, projects, options.stated);
+  const amounts = options.stated === undefined ? ofFlavor : countedAmountsOf(calls.flat());
   const judge = (open: Calls, known: ReadonlyMap<string, string>) =>
-    overQuota(open, { limits, used, known }, options.quotas);
+    overQuota(open, { limits, used, known, amounts }, options.quotas);
   let excesses = judge(calls, new Map());
   // A call that was accepted before, and whose answer was lost, is counted already.
   const known = options.again || excesses.size > 0 ? await knownServers(client, calls.flat()) : new Map();
   const closed = closedCalls(calls, known);
   const open = without(calls, closed);
   if (known.size > 0) excesses = judge(open, known);
-  const insert = { openMax: options.openMax, unlessQuotas: false, again: known.size > 0 };
+  const classes = options.stated === undefined ? null : amounts;
+  const insert = { openMax: options.openMax, unlessQuotas: false, again: known.size > 0, classes };
   const rows = await insertOpen(client, without(open, new Set(excesses.keys())), insert);
   return outcomesOf(calls, rows, { closed, excesses });
 }
@@ -154,6 +170,7 @@ function overQuota(
     readonly limits: ReadonlyMap<string, SetLimits>;
     readonly used: ReadonlyMap<string, ServerUsage>;
     readonly known: ReadonlyMap<string, string>;
+    readonly amounts: AmountsOf;
   },
   defaults: QuotaLimits,
 ): ReadonlyMap<number, QuotaExcess> {
@@ -167,8 +184,8 @@ function overQuota(
     const quota =
       standing.get(projectId) ?? new ProjectQuota(of.limits.get(projectId) ?? NO_SET_LIMITS, defaults, usage);
     standing.set(projectId, quota);
-    const asked = specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
-    const excess = quota.admit(first.userId, asked, amountsOf(first.flavor));
+    const asked = specs.reduce((sum, spec) => sumOf(sum, of.amounts(spec)), NO_SERVERS);
+    const excess = quota.admit(first.userId, asked, of.amounts(first));
     if (excess !== null) refused.set(index, excess);
   }
   return refused;
@@ -204,7 +221,7 @@ function outcomesOf(
  * inserted nothing because of quotas. `on conflict` costs a look-up and a log record for each row, and is needed only when an answer was
  * lost. So only the second try uses it.
  */
-function insertion(calls: Calls, { openMax, unlessQuotas, again }: InsertOptions): StoreQuery {
+function insertion(calls: Calls, { openMax, unlessQuotas, again, classes = null }: InsertOptions): StoreQuery {
   const specs = calls.flat();
   const values = [...acceptedValues(specs)];
   const isLimited = openMax !== null;
@@ -217,26 +234,29 @@ function insertion(calls: Calls, { openMax, unlessQuotas, again }: InsertOptions
   const limit = isLimited ? `$${values.push(openMax)}` : "";
   const isTagged = specs.some(({ tags }) => tags.length > 0);
   if (isTagged) more.push([`$${values.push(tagsOf(specs))}`, "text[]", "changes"]);
+  const isCounted = classes !== null;
+  if (isCounted) more.push([`$${values.push(classesOf(specs, classes))}`, "text[]", "classes"]);
   const text = `with refused as materialized (
       ${isLimited ? `select refused_call, open_already from calls_beyond_limit($4::uuid[], $5::text[], ${more[0]?.[0]}::int[], ${limit}::int)` : NOTHING_REFUSED}
     ), has_quotas as materialized (
       select ${unlessQuotas ? "has_server_quotas($5::text[])" : "false"} as found
     ), added as (
-      insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at, cores, ram_mib${isTagged ? ", changes" : ""})
+      insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at, cores, ram_mib${isTagged ? ", changes" : ""}${isCounted ? ", classes" : ""})
       select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
-        to_timestamp(w.created_at_ms / 1000), w.cores, w.ram_mib${isTagged ? ", w.changes::jsonb" : ""}
+        to_timestamp(w.created_at_ms / 1000), w.cores, w.ram_mib${isTagged ? ", w.changes::jsonb" : ""}${isCounted ? ", w.classes::jsonb" : ""}
       from unnest(${[...COLUMNS, ...more].map(([value, type]) => `${value}::${type}`).join(", ")})
         as w (${[...COLUMNS, ...more].map(([, , column]) => column).join(", ")})
       where not (select found from has_quotas)
         ${isLimited ? "and not exists (select from refused where refused_call = w.call)" : ""}
       order by w.uuid ${again ? "on conflict do nothing" : ""}
-      returning project_id, user_id, cores, ram_mib
-    ), ${countUsage("counted", "added", 1)}
+      returning project_id, user_id, cores, ram_mib${isCounted ? ", classes" : ""}
+    ), ${countUsage("counted", "added", 1)}${isCounted ? `, ${countClasses("classes_counted", "added", 1)}` : ""}
     select refused_call, open_already from refused where not (select found from has_quotas)
     union all select null, null where (select found from has_quotas)`;
   const name = [
     "accept",
     isTagged && "tagged",
+    isCounted && "counted",
     isLimited && "in_limit",
     unlessQuotas && "unless_quotas",
     again && "again",
@@ -280,6 +300,9 @@ function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
 function tagsOf(specs: readonly ServerSpec[]): string {
   return textArrayLiteral(specs.map(({ tags }) => (tags.length === 0 ? null : JSON.stringify({ tags }))));
 }
+
+const classesOf = (specs: readonly ServerSpec[], amounts: AmountsOf): string =>
+  textArrayLiteral(specs.map((spec) => jsonOfClasses(amounts(spec).classes ?? new Map())));
 
 /** Runs the second way when some of the requests are known already, because an earlier answer was lost. */
 function insertTwiceAtMost<Result>(name: string, insert: (again: boolean) => Promise<Result>): Promise<Result> {

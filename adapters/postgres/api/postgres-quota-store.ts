@@ -1,5 +1,9 @@
 import type { Pool, PoolClient } from "pg";
 import {
+  amountsChange,
+  type ClassAmounts,
+  increaseOf,
+  NO_SERVERS,
   NO_SET_LIMITS,
   NO_USAGE,
   type QuotaExcess,
@@ -8,19 +12,24 @@ import {
   type ServerAmounts,
   type ServerUsage,
   type SetLimits,
+  type StatedLimits,
+  sumOf,
 } from "../../../core/stores/api/quota-limits.ts";
 import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
-import { limitsOfRows, lockQuotas, readQuota, readSetLimits, readUsages } from "./read-quotas.ts";
+import { jsonOfClasses, readClasses } from "./class-amounts.ts";
+import { limitsOfRows, lockQuotas, readQuota, readSetLimits, readUsages, withClasses } from "./read-quotas.ts";
 
 interface CountedRow {
   readonly project_id: string;
   readonly user_id: string;
   readonly cores: number;
   readonly ram: number;
+  /** Null while it is not counted by class. */
+  readonly classes: Readonly<Record<string, number>> | null;
 }
 
 /** Quotas in the API database. Lock order: the quotas of a project, the request, its usage, its note. */
@@ -74,29 +83,31 @@ export class PostgresQuotaStore implements QuotaStore {
     return limitsOfRows(rows);
   }
 
-  async usage(projectId: string): Promise<ServerUsage> {
-    const usages = await runStored("quota_usages", () => readUsages(this.#pool, [projectId]));
-    return usages.get(projectId) ?? NO_USAGE;
+  async usage(
+    projectId: string,
+    { withClasses: hasClasses }: { readonly withClasses: boolean } = { withClasses: false },
+  ): Promise<ServerUsage> {
+    return runStored("quota_usages", async () => {
+      const usage = (await readUsages(this.#pool, [projectId])).get(projectId) ?? NO_USAGE;
+      return hasClasses ? withClasses(usage, (await readClasses(this.#pool, [projectId])).get(projectId)) : usage;
+    });
   }
 
   async chargeResize(
     { serverUuid, amounts }: ResizeCharge,
     defaults: QuotaLimits,
-    stated?: QuotaLimits,
+    stated?: StatedLimits,
   ): Promise<QuotaExcess | null> {
     if (onlyUuids([serverUuid]).length === 0) return null;
     return this.#write("charge_resize", async (client) => {
       const owner = await counted(client, serverUuid, false);
       if (owner === null) return null;
       await lockQuotas(client, [owner.project_id]);
+      // It is read before the server, because it may be what counts the server by class.
+      const quota = await readQuota(client, owner.project_id, { defaults, stated });
       const now = await counted(client, serverUuid, true);
       if (now === null) return null;
-      const more = {
-        instances: 0,
-        cores: Math.max(0, amounts.cores - now.cores),
-        ram: Math.max(0, amounts.ram - now.ram),
-      };
-      const quota = await readQuota(client, now.project_id, { defaults, stated });
+      const more = increaseOf(amountsOfRow(now), amounts);
       const excess = quota.admit(now.user_id, more);
       if (excess !== null) return excess;
       await count(client, { serverUuid, owner: now, more });
@@ -138,7 +149,7 @@ export class PostgresQuotaStore implements QuotaStore {
         values: [serverUuid, version],
       });
       if (now === null || dropped.length === 0) return;
-      const more = { instances: 0, cores: amounts.cores - now.cores, ram: amounts.ram - now.ram };
+      const more = amountsChange(amountsOfRow(now), amounts);
       await count(client, { serverUuid, owner: now, more });
     });
   }
@@ -152,12 +163,17 @@ export class PostgresQuotaStore implements QuotaStore {
 async function counted(client: PoolClient, serverUuid: string, locks: boolean): Promise<CountedRow | null> {
   const [row] = await queryRows<CountedRow>(client, {
     name: locks ? "lock_counted_server" : "counted_server",
-    text: `select project_id, user_id, cores, ram_mib as ram from requests where server_uuid = $1 and not gone
+    text: `select project_id, user_id, cores, ram_mib as ram, classes from requests where server_uuid = $1 and not gone
       ${locks ? "for no key update" : ""}`,
     values: [serverUuid],
   });
   return row ?? null;
 }
+
+const amountsOfRow = ({ cores, ram, classes }: CountedRow): ServerAmounts => ({
+  ...{ instances: 1, cores, ram },
+  ...(classes !== null && { classes: new Map(Object.entries(classes)) }),
+});
 
 /** Changes the amounts of a server. They may also become smaller. */
 async function count(
@@ -168,6 +184,8 @@ async function count(
     more,
   }: { readonly serverUuid: string; readonly owner: CountedRow; readonly more: ServerAmounts },
 ): Promise<void> {
+  if (owner.classes !== null && more.classes !== undefined)
+    await countClassesOf(client, { serverUuid, owner, more: more.classes });
   if (more.cores === 0 && more.ram === 0) return;
   await queryRows(client, {
     name: "count_resize",
@@ -181,6 +199,35 @@ async function count(
     values: [owner.project_id, owner.user_id, more.cores, more.ram],
   });
 }
+
+/** Changes what a server counts for of each resource class. */
+async function countClassesOf(
+  client: PoolClient,
+  { serverUuid, owner, more }: { readonly serverUuid: string; readonly owner: CountedRow; readonly more: ClassAmounts },
+): Promise<void> {
+  const changed = [...more].filter(([, amount]) => amount !== 0);
+  if (changed.length === 0) return;
+  const { classes = NO_CLASSES } = sumOf(amountsOfRow(owner), { ...NO_SERVERS, classes: new Map(changed) });
+  const left = new Map([...classes].filter(([, amount]) => amount !== 0));
+  await queryRows(client, {
+    name: "count_classes_of_resize",
+    text: "update requests set classes = $2::jsonb where server_uuid = $1",
+    values: [serverUuid, jsonOfClasses(left)],
+  });
+  await queryRows(client, {
+    name: "count_classes_of_resized",
+    text: `insert into quota_class_usages as u (project_id, class, shard, amount)
+      select $1, c.class, 0, c.amount from unnest($2::text[], $3::float8[]) as c (class, amount) order by c.class
+      on conflict (project_id, class, shard) do update set amount = u.amount + excluded.amount`,
+    values: [
+      owner.project_id,
+      textArrayLiteral(changed.map(([name]) => name)),
+      arrayLiteral(changed.map(([, by]) => by)),
+    ],
+  });
+}
+
+const NO_CLASSES: ClassAmounts = new Map();
 
 function columnsOf(limits: Partial<QuotaLimits>): readonly [string, string] {
   const entries = Object.entries(limits);

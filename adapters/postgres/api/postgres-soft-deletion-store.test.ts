@@ -21,7 +21,9 @@ afterAll(async () => {
 
 softDeletionStoreContract("Postgres", async () => {
   const [pool, other] = pools;
-  await pool.query("truncate quotas, quota_classes, quota_usages, charged_resizes, soft_deletions, requests");
+  await pool.query(
+    "truncate quotas, quota_classes, quota_usages, quota_class_usages, charged_resizes, soft_deletions, requests",
+  );
   return {
     stores: [new PostgresSoftDeletionStore(pool), new PostgresSoftDeletionStore(other)],
     requests: new PostgresApiStore(pool),

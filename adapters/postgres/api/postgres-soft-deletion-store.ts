@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { QuotaExcess } from "../../../core/stores/api/quota-limits.ts";
+import type { ClassAmounts, QuotaExcess } from "../../../core/stores/api/quota-limits.ts";
 import {
   DOUBLINGS_MAX,
   type RestoreOutcome,
@@ -12,7 +12,8 @@ import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, type StoreQuery, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
-import { countUsage } from "./count-usage.ts";
+import { classesOfRow, jsonOfClasses } from "./class-amounts.ts";
+import { countClasses, countUsage } from "./count-usage.ts";
 import { lockQuotas, readQuota } from "./read-quotas.ts";
 
 interface DeletionRow {
@@ -28,6 +29,8 @@ interface OwnerRow {
   readonly user_id: string;
   readonly cores: number;
   readonly ram: number;
+  readonly classes: Readonly<Record<string, number>> | null;
+  readonly spec: Buffer;
 }
 
 type Version = Pick<SoftDeletion, "serverUuid" | "version">;
@@ -49,8 +52,8 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
       name: "delete_softly",
       text: `with marked as (
           update requests set gone = true, updated_at = now() where server_uuid = $1 and state = 'dispatched' and not gone
-          returning server_uuid, project_id, user_id, cores, ram_mib
-        ), ${countUsage("given_back", "marked", -1)}
+          returning server_uuid, project_id, user_id, cores, ram_mib, classes
+        ), ${countUsage("given_back", "marked", -1)}, ${countClasses("classes_given_back", "marked", -1)}
         insert into soft_deletions as d (server_uuid, aim, asked_by, deleted_at, looked_at)
         select server_uuid, 'deleted', $2::jsonb, clock_timestamp(), clock_timestamp() from marked
         on conflict (server_uuid) do update set aim = 'deleted', version = d.version + 1, asked_by = excluded.asked_by,
@@ -71,7 +74,8 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
         if (owner === null) return { kind: "not-deleted" };
         if (defaults !== null) await lockQuotas(client, [owner.project_id]);
         if ((await ownerOf(client, serverUuid, true)) === null) return { kind: "not-deleted" };
-        const excess = defaults === null ? null : await excessOf(client, owner, { defaults, stated });
+        const classes = stated === undefined ? undefined : classesOfRow(owner);
+        const excess = defaults === null ? null : await excessOf(client, { ...owner, classes }, { defaults, stated });
         if (excess !== null) return { kind: "over-quota", excess };
         const [row] = await queryRows<DeletionRow>(client, {
           name: "aim_at_restoring",
@@ -80,11 +84,12 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
                 looked_at = clock_timestamp()
               where server_uuid = $1 and aim = 'deleted' returning ${COLUMNS}
             ), listed as (
-              update requests r set gone = false, updated_at = now() from restored d where r.server_uuid = d.server_uuid
-              returning r.project_id, r.user_id, r.cores, r.ram_mib
-            ), ${countUsage("counted", "listed", 1)}
+              update requests r set gone = false, updated_at = now(), classes = coalesce(r.classes, $3::jsonb)
+              from restored d where r.server_uuid = d.server_uuid
+              returning r.project_id, r.user_id, r.cores, r.ram_mib, r.classes
+            ), ${countUsage("counted", "listed", 1)}, ${countClasses("classes_counted", "listed", 1)}
             select * from restored`,
-          values: [serverUuid, JSON.stringify(askedBy)],
+          values: [serverUuid, JSON.stringify(askedBy), classes === undefined ? null : jsonOfClasses(classes)],
         });
         return row === undefined ? { kind: "not-deleted" } : { kind: "restoring", deletion: deletionOf(row) };
       }),
@@ -167,8 +172,8 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
             ), marked as (
               update requests r set gone = true, updated_at = now() from kept k
               where r.server_uuid = k.server_uuid and r.state = 'dispatched' and not r.gone
-              returning r.project_id, r.user_id, r.cores, r.ram_mib
-            ), ${countUsage("given_back", "marked", -1)}
+              returning r.project_id, r.user_id, r.cores, r.ram_mib, r.classes
+            ), ${countUsage("given_back", "marked", -1)}, ${countClasses("classes_given_back", "marked", -1)}
             select from kept`,
           values: [serverUuid, version],
         });
@@ -207,7 +212,8 @@ function deletionOf(row: DeletionRow): SoftDeletion {
 async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): Promise<OwnerRow | null> {
   const [row] = await queryRows<OwnerRow>(client, {
     name: locks ? "lock_softly_deleted" : "softly_deleted_owner",
-    text: `select project_id, user_id, cores, ram_mib as ram from requests where server_uuid = $1 and state = 'dispatched' and gone
+    text: `select project_id, user_id, cores, ram_mib as ram, classes, spec from requests
+      where server_uuid = $1 and state = 'dispatched' and gone
       ${locks ? "for no key update" : ""}`,
     values: [serverUuid],
   });
@@ -216,9 +222,10 @@ async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): 
 
 async function excessOf(
   client: PoolClient,
-  owner: OwnerRow,
+  owner: Omit<OwnerRow, "classes"> & { readonly classes: ClassAmounts | undefined },
   limits: Parameters<typeof readQuota>[2],
 ): Promise<QuotaExcess | null> {
-  const { project_id: project, user_id: user, cores, ram } = owner;
-  return (await readQuota(client, project, limits)).admit(user, { instances: 1, cores, ram });
+  const { project_id: project, user_id: user, cores, ram, classes } = owner;
+  const quota = await readQuota(client, project, limits);
+  return quota.admit(user, { instances: 1, cores, ram, ...(classes !== undefined && { classes }) });
 }

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
 import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
+  type ClassAmounts,
   NO_SERVERS,
   NO_SET_LIMITS,
   NO_USAGE,
@@ -11,10 +12,12 @@ import {
   type ServerAmounts,
   type ServerUsage,
   type SetLimits,
+  type StatedLimits,
   sumOf,
 } from "../../../core/stores/api/quota-limits.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryRows } from "../client/store-query.ts";
+import { countedClasses } from "./class-amounts.ts";
 
 interface LimitRow {
   readonly project_id: string | null;
@@ -23,7 +26,7 @@ interface LimitRow {
   readonly hard_limit: number;
 }
 
-interface UsageRow extends ServerAmounts {
+interface UsageRow extends Omit<ServerAmounts, "classes"> {
   readonly project_id: string;
   readonly user_id: string;
 }
@@ -71,7 +74,7 @@ export async function readSetLimits(
 export async function limitsOfProjects(
   client: PoolClient,
   projects: readonly string[],
-  stated: ReadonlyMap<string, QuotaLimits> | undefined,
+  stated: ReadonlyMap<string, StatedLimits> | undefined,
 ): Promise<ReadonlyMap<string, SetLimits>> {
   if (stated === undefined) return readSetLimits(client, projects);
   return new Map(
@@ -83,16 +86,35 @@ export async function limitsOfProjects(
   );
 }
 
-/** One project's limits with its use. `stated` are limits that another service states. */
+/** One project's limits with its use, under the lock of its quotas. `stated` are limits that another service states. */
 export async function readQuota(
   client: PoolClient,
   project: string,
-  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: QuotaLimits | undefined },
+  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: StatedLimits | undefined },
 ): Promise<ProjectQuota> {
   const given = stated && new Map([[project, stated]]);
   const limits = (await limitsOfProjects(client, [project], given)).get(project) ?? NO_SET_LIMITS;
-  const used = (await readUsages(client, [project])).get(project) ?? NO_USAGE;
-  return new ProjectQuota(limits, defaults, used);
+  const used = await judgedUsages(client, [project], given);
+  return new ProjectQuota(limits, defaults, used.get(project) ?? NO_USAGE);
+}
+
+/** The use with which calls are judged under the lock of these projects' quotas: with resource classes where another service states limits. */
+export async function judgedUsages(
+  client: PoolClient,
+  projects: readonly string[],
+  stated: ReadonlyMap<string, StatedLimits> | undefined,
+): Promise<ReadonlyMap<string, ServerUsage>> {
+  // The projects are counted first where they have to be, which changes no other sum.
+  const classes = stated === undefined ? null : await countedClasses(client, projects);
+  const usages = await readUsages(client, projects);
+  return classes === null
+    ? usages
+    : new Map([...usages].map(([project, usage]) => [project, withClasses(usage, classes.get(project))]));
+}
+
+/** Adds the amounts by class to the use of the whole project. */
+export function withClasses(usage: ServerUsage, classes: ClassAmounts = new Map()): ServerUsage {
+  return { ...usage, ofProject: { ...usage.ofProject, classes } };
 }
 
 /** The sums of the amounts of the projects' living servers. Projects without servers may be left out. Cost: a few rows a user and project. */

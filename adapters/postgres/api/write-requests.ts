@@ -12,10 +12,10 @@ import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
-import { countUsage } from "./count-usage.ts";
+import { countClasses, countUsage } from "./count-usage.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
-// Lock order, everywhere: requests by UUID, then `quota_usages` by project and user, then `soft_deletions`, then the rows in `open_requests`, which triggers write. A
+// Lock order, everywhere: requests by UUID, then `quota_usages` by project and user, then `quota_class_usages` by project and class, then `soft_deletions`, then the rows in `open_requests`, which triggers write. A
 // statement that locks rows in a CTE and then updates them uses the locked version of each row, whatever its snapshot shows.
 
 interface AssignRow {
@@ -137,7 +137,7 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
         returning r.*, l.was_gone
       ), listed as (
         select * from cancelled where not was_gone
-      ), ${countUsage("given_back", "listed", -1)}, forgotten as (
+      ), ${countUsage("given_back", "listed", -1)}, ${countClasses("classes_given_back", "listed", -1)}, forgotten as (
         delete from soft_deletions d using cancelled c where c.was_gone and d.server_uuid = c.server_uuid
       )
       select ${REQUEST_COLUMNS} from cancelled`,

@@ -1,6 +1,6 @@
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { UserChanges } from "../../tasks/user-changes.ts";
-import type { QuotaExcess, QuotaLimits } from "./quota-limits.ts";
+import type { QuotaExcess, QuotaLimits, StatedLimits } from "./quota-limits.ts";
 
 /** A cell as the API tier knows it. Its URLs contain passwords and are never logged or shown. */
 export interface CellRecord {
@@ -83,7 +83,7 @@ export interface AcceptLimits {
   /** The quotas of projects for which operators have set none. Null means that quotas are not looked at. */
   readonly quotas: QuotaLimits | null;
   /** The limits of the calls' projects as another service states them. They hold alone then; what operators have set here is not looked at. */
-  readonly stated?: ReadonlyMap<string, QuotaLimits> | undefined;
+  readonly stated?: ReadonlyMap<string, StatedLimits> | undefined;
 }
 
 export type AcceptOutcome =

@@ -1,4 +1,6 @@
 import {
+  type ClassAmounts,
+  type ClassExcess,
   limitsOfProject,
   NO_SERVERS,
   type QuotaExcess,
@@ -36,18 +38,48 @@ export class ProjectQuota {
     const ofUser = this.#set.ofUsers.get(userId);
     const user = { ...project, ...ofUser };
     const oversOfUser = ofUser === undefined ? [] : oversOf(user, own, asked);
-    if (oversOfProject.length + oversOfUser.length === 0) {
+    const classes = classesOver(this.#set.ofClasses, this.#ofProject.classes, asked.classes);
+    if (oversOfProject.length + oversOfUser.length + classes.length === 0) {
       this.#ofProject = sumOf(this.#ofProject, asked);
       this.#ofUsers.set(userId, sumOf(own, asked));
       return null;
     }
     const fittingUser = ofUser === undefined ? Number.POSITIVE_INFINITY : fittingOf(user, own, each);
-    const fitting = Math.min(fittingOf(project, this.#ofProject, each), fittingUser);
+    const fittingClasses = fittingOfClasses(this.#set.ofClasses, this.#ofProject.classes, each.classes);
+    const fitting = Math.min(fittingOf(project, this.#ofProject, each), fittingUser, fittingClasses);
     return oversOfUser.length > 0
-      ? { overs: oversOfUser, limits: user, used: own, fitting }
-      : { overs: oversOfProject, limits: project, used: this.#ofProject, fitting };
+      ? { overs: oversOfUser, limits: user, used: own, classes, fitting }
+      : { overs: oversOfProject, limits: project, used: this.#ofProject, classes, fitting };
   }
 }
+
+function classesOver(
+  limits: ClassAmounts = NO_CLASSES,
+  used: ClassAmounts = NO_CLASSES,
+  asked: ClassAmounts = NO_CLASSES,
+): readonly ClassExcess[] {
+  return [...asked].flatMap(([name, amount]) => {
+    const limit = limits.get(name) ?? -1;
+    const already = used.get(name) ?? 0;
+    return amount > 0 && limit >= 0 && already + amount > limit ? [{ name, limit, used: already }] : [];
+  });
+}
+
+function fittingOfClasses(
+  limits: ClassAmounts = NO_CLASSES,
+  used: ClassAmounts = NO_CLASSES,
+  each: ClassAmounts = NO_CLASSES,
+): number {
+  const rooms = [...each].map(([name, amount]) => {
+    const limit = limits.get(name) ?? -1;
+    return limit < 0 || amount === 0
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, Math.floor((limit - (used.get(name) ?? 0)) / amount));
+  });
+  return Math.min(...rooms);
+}
+
+const NO_CLASSES: ClassAmounts = new Map();
 
 function oversOf(limits: ServerAmounts, used: ServerAmounts, asked: ServerAmounts): readonly ServerResource[] {
   return SERVER_RESOURCES.filter(

@@ -29,6 +29,8 @@ export interface SetLimits {
   readonly ofProject: Partial<QuotaLimits>;
   /** The limits of single users of the project. They apply in addition to the limits of the project. */
   readonly ofUsers: ReadonlyMap<string, Partial<QuotaLimits>>;
+  /** The project's limits of resource classes. Only another service states them. */
+  readonly ofClasses?: ClassAmounts;
 }
 
 export const NO_SET_LIMITS: SetLimits = { byDefault: {}, ofProject: {}, ofUsers: new Map() };
@@ -36,7 +38,19 @@ export const NO_SET_LIMITS: SetLimits = { byDefault: {}, ofProject: {}, ofUsers:
 /** The resources that are counted as servers come and go, in the order in which Nova names them in refusals. */
 export const SERVER_RESOURCES = ["cores", "instances", "ram"] as const;
 export type ServerResource = (typeof SERVER_RESOURCES)[number];
-export type ServerAmounts = Readonly<Record<ServerResource, number>>;
+
+/** Amounts by resource class, such as DISK_GB, PCPU, VGPU or a custom one. */
+export type ClassAmounts = ReadonlyMap<string, number>;
+
+export interface ServerAmounts extends Readonly<Record<ServerResource, number>> {
+  /** The same by resource class. It is left out where only the three resources above are counted. */
+  readonly classes?: ClassAmounts;
+}
+
+/** Limits that another service states, which may also be of resource classes. */
+export interface StatedLimits extends QuotaLimits {
+  readonly classes?: ClassAmounts;
+}
 
 export const NO_SERVERS: ServerAmounts = { cores: 0, instances: 0, ram: 0 };
 
@@ -53,13 +67,22 @@ export interface QuotaExcess {
   readonly overs: readonly ServerResource[];
   readonly limits: ServerAmounts;
   readonly used: ServerAmounts;
+  /** The limits of resource classes that the call exceeds. */
+  readonly classes: readonly ClassExcess[];
   /** How many servers of this size would fit. */
   readonly fitting: number;
 }
 
+/** A limit of a resource class that a call exceeds. */
+export interface ClassExcess {
+  readonly name: string;
+  readonly limit: number;
+  readonly used: number;
+}
+
 /** Limits that another service states: operators have set no others here. */
-export function onlyLimits(stated: QuotaLimits): SetLimits {
-  return { ...NO_SET_LIMITS, ofProject: stated };
+export function onlyLimits({ classes, ...stated }: StatedLimits): SetLimits {
+  return { ...NO_SET_LIMITS, ofProject: stated, ...(classes !== undefined && { ofClasses: classes }) };
 }
 
 /** Returns the limits of a project: its own, then those of the default class, then `defaults`. */
@@ -82,5 +105,28 @@ export function sumOf(some: ServerAmounts, others: ServerAmounts, times = 1): Se
     cores: some.cores + times * others.cores,
     instances: some.instances + times * others.instances,
     ram: some.ram + times * others.ram,
+    ...sumOfClasses(some.classes, others.classes, times),
   };
+}
+
+/** Amounts whose classes are not counted leave those of the other summand as they are. */
+function sumOfClasses(some: ClassAmounts | undefined, others: ClassAmounts | undefined, times: number) {
+  if (some === undefined && others === undefined) return {};
+  const classes = new Map(some);
+  for (const [name, amount] of others ?? []) classes.set(name, (classes.get(name) ?? 0) + times * amount);
+  return { classes };
+}
+
+/** Returns what changes when a server gets other amounts. Its classes change only if both amounts have them. */
+export function amountsChange(from: ServerAmounts, to: ServerAmounts): ServerAmounts {
+  const { cores, ram, classes } = sumOf(to, from, -1);
+  const areCounted = from.classes !== undefined && to.classes !== undefined && classes !== undefined;
+  return { instances: 0, cores, ram, ...(areCounted && { classes }) };
+}
+
+/** Returns only what grows when a server gets other amounts. */
+export function increaseOf(from: ServerAmounts, to: ServerAmounts): ServerAmounts {
+  const { cores, ram, classes } = amountsChange(from, to);
+  const grown = classes && new Map([...classes].filter(([, amount]) => amount > 0));
+  return { instances: 0, cores: Math.max(0, cores), ram: Math.max(0, ram), ...(grown && { classes: grown }) };
 }

@@ -1,4 +1,4 @@
-import type { QuotaExcess, QuotaLimits, ServerAmounts, ServerUsage, SetLimits } from "./quota-limits.ts";
+import type { QuotaExcess, QuotaLimits, ServerAmounts, ServerUsage, SetLimits, StatedLimits } from "./quota-limits.ts";
 
 /** The limits of a project, or of one user in it. */
 export interface QuotaScope {
@@ -33,14 +33,17 @@ export interface QuotaStore {
   forgetLimits(scope: QuotaScope): Promise<void>;
   setClassLimits(className: string, limits: Partial<QuotaLimits>): Promise<void>;
   classLimits(className: string): Promise<Partial<QuotaLimits>>;
-  /** The sums of the amounts of the project's living servers. */
-  usage(projectId: string): Promise<ServerUsage>;
+  /**
+   * The sums of the amounts of the project's living servers. `withClasses`: also of each resource class, for the whole project; servers that were accepted
+   * without limits of resource classes are missing in them until the project's next decision, which counts them.
+   */
+  usage(projectId: string, options?: { readonly withClasses: boolean }): Promise<ServerUsage>;
   /**
    * Counts a server as the larger of its present size and the new one, and keeps a note of it. Returns why it is refused when the difference
    * is over the quota of the server's project or user; then nothing changes. An unknown or deleted server is not counted. Repeatable.
    * `stated`: the limits of its project as another service states them, which hold alone then.
    */
-  chargeResize(charge: ResizeCharge, defaults: QuotaLimits, stated?: QuotaLimits): Promise<QuotaExcess | null>;
+  chargeResize(charge: ResizeCharge, defaults: QuotaLimits, stated?: StatedLimits): Promise<QuotaExcess | null>;
   /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
   chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
   /**

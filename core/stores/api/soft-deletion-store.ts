@@ -1,6 +1,6 @@
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { ListPosition } from "../cell/listed-servers.ts";
-import type { QuotaExcess, QuotaLimits } from "./quota-limits.ts";
+import type { QuotaExcess, QuotaLimits, StatedLimits } from "./quota-limits.ts";
 
 /**
  * The state that a server which was deleted softly is to reach: it is stopped and kept, it runs again, or it is deleted for good because nobody has restored
@@ -47,7 +47,7 @@ export interface SoftDeletionStore {
     change: {
       readonly askedBy: Caller;
       readonly defaults: QuotaLimits | null;
-      readonly stated?: QuotaLimits | undefined;
+      readonly stated?: StatedLimits | undefined;
     },
   ): Promise<RestoreOutcome>;
   /** The present aim for the server. Null when it has none. */

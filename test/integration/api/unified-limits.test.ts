@@ -42,6 +42,20 @@ test("a project boots as many servers as its limit in Keystone allows, whatever 
   expect((await rig.quotas.usage("p1")).ofProject.instances).toBe(5);
 });
 
+test("a limit of another resource class is told by its name, and dedicated CPUs have one of their own", async () => {
+  source.set(null, "class:DISK_GB", 2);
+  const answers = await Promise.all(Array.from({ length: 8 }, () => boot()));
+  expect(answers.filter(({ statusCode }) => statusCode === 202)).toHaveLength(2);
+  expect((await boot()).json().forbidden.message).toBe(
+    "Project p1 is over a limit for [Resource class:DISK_GB is over limit of 2 due to current usage 2 and delta 1]",
+  );
+  source.set(null, "class:DISK_GB", -1);
+  source.set(null, "class:PCPU", 0);
+  source.set(null, "class:VCPU", 3);
+  expect((await boot()).statusCode).toBe(202);
+  expect((await boot()).json().forbidden.message).toContain("class:VCPU is over limit of 3");
+});
+
 test("nothing is accepted while Keystone does not answer, and the answer says so", async () => {
   source.broken = new Error("Keystone does not answer");
   const refused = await boot();

@@ -239,6 +239,14 @@ CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (
 CREATE INDEX ports_security_groups ON public.ports USING gin (security_groups) WHERE (security_groups IS NOT NULL);
 CREATE INDEX ports_server ON public.ports USING btree (server_uuid) WHERE (server_uuid IS NOT NULL);
 
+create table quota_class_usages (
+  project_id text not null,
+  class text not null,
+  shard integer not null,
+  amount bigint not null,
+  constraint quota_class_usages_pkey PRIMARY KEY (project_id, class, shard)
+) with (fillfactor=50);
+
 create table quota_classes (
   class text not null,
   resource text not null,
@@ -285,6 +293,7 @@ create table requests (
   ram_mib integer default 0 not null,
   changes jsonb,
   assignment integer default 0 not null,
+  classes jsonb,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);

@@ -21,12 +21,15 @@ export function overQuota(excess: QuotaExcess, asked: Readonly<Record<ServerReso
 
 /** Returns the same 403 where Keystone has the limits. Source: oslo.limit's `ProjectOverLimit`, whose text Nova passes on. */
 export function overUnifiedLimit(excess: QuotaExcess, asked: ServerAmounts, projectId: string): Fault {
-  const { overs, used, limits } = excess;
-  const each = overs
-    .toSorted((a, b) => (UNIFIED_NAMES[a] < UNIFIED_NAMES[b] ? -1 : 1))
+  const { overs, used, limits, classes } = excess;
+  const each = [
+    ...overs.map((one) => ({ name: UNIFIED_NAMES[one], limit: limits[one], used: used[one], delta: asked[one] })),
+    ...classes.map((one) => ({ ...one, name: `class:${one.name}`, delta: asked.classes?.get(one.name) ?? 0 })),
+  ]
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
     .map(
-      (resource) =>
-        `Resource ${UNIFIED_NAMES[resource]} is over limit of ${limits[resource]} due to current usage ${used[resource]} and delta ${asked[resource]}`,
+      ({ name, limit, used: usage, delta }) =>
+        `Resource ${name} is over limit of ${limit} due to current usage ${usage} and delta ${delta}`,
     );
   return new Fault(403, `Project ${projectId} is over a limit for [${each.join(", ")}]`);
 }

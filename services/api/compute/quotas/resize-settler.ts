@@ -1,5 +1,6 @@
+import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
-import { amountsOf, NO_SERVERS, type ServerAmounts } from "../../../../core/stores/api/quota-limits.ts";
+import { NO_SERVERS, type ServerAmounts } from "../../../../core/stores/api/quota-limits.ts";
 import type { ChargedResize, QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
@@ -71,11 +72,11 @@ export class ResizeSettler {
     if (record === undefined || record.state === "cancelled" || record.state === "deleted") return NO_SERVERS;
     // A server that is deleted softly is not counted, so its present amounts would be lost.
     if (record.softlyDeleted) return null;
-    if (record.cell === null) return amountsOf(record.spec.flavor);
+    if (record.cell === null) return countedAmounts(record.spec);
     if ((await this.#moves.waiting([serverUuid])).length > 0) return null;
     const answer = await this.#cells.get(record.cell)?.server(serverUuid);
     if (answer === undefined || answer.kind === "unreachable" || answer.value === null) return null;
     const { status, taskState, spec } = answer.value;
-    return taskState !== null || status === "VERIFY_RESIZE" ? null : amountsOf(spec.flavor);
+    return taskState !== null || status === "VERIFY_RESIZE" ? null : countedAmounts(spec);
   }
 }

@@ -15,7 +15,6 @@ beforeEach(() => {
   told = [];
   const events = {
     limitsUnknown: (error: unknown) => told.push(String(error)),
-    limitsNotCounted: (resources: readonly string[]) => told.push(`not counted: ${resources.join(" ")}`),
   };
   limits = new UnifiedLimits({ source, clock, events }, { cacheMs: CACHE_MS });
 });
@@ -62,9 +61,35 @@ test("a Keystone that is silent is answered with 503, also when older limits are
   expect((await limits.enforced("p1")).instances).toBe(10);
 });
 
-test("registered limits that cannot be counted are told to operators", async () => {
-  source.set(null, "class:DISK_GB", 100);
-  source.set(null, "class:VCPU", 100);
-  await limits.registered();
-  expect(told).toEqual(["not counted: class:DISK_GB"]);
+test("limits of other resource classes hold for the project, or for all of them", async () => {
+  for (const name of ["class:DISK_GB", "class:CUSTOM_FPGA", "class:MEMORY_MB"]) source.set(null, name, 100);
+  source.set("p1", "class:DISK_GB", 7);
+  source.set("p1", "class:VGPU", 1);
+  expect((await limits.enforced("p1")).classes).toEqual(
+    new Map([
+      ["DISK_GB", 7],
+      ["CUSTOM_FPGA", 100],
+    ]),
+  );
+  expect((await limits.enforced("p2")).classes).toEqual(
+    new Map([
+      ["DISK_GB", 100],
+      ["CUSTOM_FPGA", 100],
+    ]),
+  );
+});
+
+test("dedicated CPUs count as VCPUs unless they have a limit of their own", async () => {
+  source.set(null, "class:VCPU", 4);
+  expect(await limits.enforced("p1")).toMatchObject({ cores: 4, classes: new Map() });
+  source.set(null, "class:PCPU", 2);
+  clock.advance(CACHE_MS);
+  expect(await limits.enforced("p1")).toMatchObject({
+    cores: -1,
+    classes: new Map([
+      ["PCPU", 2],
+      ["VCPU", 4],
+    ]),
+  });
+  expect((await limits.shown("p1")).cores).toBe(4);
 });

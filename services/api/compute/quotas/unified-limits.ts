@@ -5,6 +5,7 @@ import {
   type QuotaLimits,
   type QuotaResource,
   type SetLimits,
+  type StatedLimits,
 } from "../../../../core/stores/api/quota-limits.ts";
 import { BoundedCache } from "../../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -12,6 +13,8 @@ import type { ApiEvents } from "../../events.ts";
 import { unavailable } from "../../http/fault.ts";
 import { UNIFIED_NAMES } from "./unified-names.ts";
 
+/** How the names of limits of resource classes begin. */
+const CLASS = "class:";
 const PROJECTS_MAX = 10_000;
 /** The key of the registered limits among those of projects. No project has an empty id. */
 const REGISTERED = "";
@@ -26,7 +29,7 @@ const REQUIRED: QuotaResource = "instances";
  */
 export class UnifiedLimits {
   readonly #source: LimitSource;
-  readonly #events: Pick<ApiEvents, "limitsUnknown" | "limitsNotCounted">;
+  readonly #events: Pick<ApiEvents, "limitsUnknown">;
   readonly #cacheMs: number;
   readonly #known: BoundedCache<NamedLimits>;
   readonly #asking = new Map<string, Promise<NamedLimits>>();
@@ -35,7 +38,7 @@ export class UnifiedLimits {
     deps: {
       readonly source: LimitSource;
       readonly clock: Clock;
-      readonly events: Pick<ApiEvents, "limitsUnknown" | "limitsNotCounted">;
+      readonly events: Pick<ApiEvents, "limitsUnknown">;
     },
     { cacheMs }: { readonly cacheMs: number },
   ) {
@@ -46,8 +49,14 @@ export class UnifiedLimits {
   }
 
   /** The limits that hold for the project. */
-  async enforced(projectId: string): Promise<QuotaLimits> {
-    return limitsOf(await this.#both(projectId), (resource) => (resource === REQUIRED ? 0 : -1));
+  async enforced(projectId: string): Promise<StatedLimits> {
+    const both = await this.#both(projectId);
+    const limits = limitsOf(both, (resource) => (resource === REQUIRED ? 0 : -1));
+    const classes = classLimits(both);
+    // Dedicated CPUs are counted apart where they have a limit of their own, and otherwise together with the shared ones.
+    return classes.has("PCPU")
+      ? { ...limits, cores: -1, classes: classes.set("VCPU", limits.cores) }
+      : { ...limits, classes };
   }
 
   /** The same as what operators have set, and nothing besides it. */
@@ -84,7 +93,6 @@ export class UnifiedLimits {
     try {
       const limits = await (key === REGISTERED ? this.#source.registered() : this.#source.ofProject(key));
       this.#known.set(key, limits, this.#cacheMs);
-      if (key === REGISTERED) this.#tellOfUncounted(limits);
       return limits;
     } catch (error) {
       this.#events.limitsUnknown(error);
@@ -93,12 +101,13 @@ export class UnifiedLimits {
       );
     }
   }
+}
 
-  #tellOfUncounted(limits: NamedLimits): void {
-    const counted = new Set<string | null>(Object.values(UNIFIED_NAMES));
-    const others = [...limits.keys()].filter((name) => name.startsWith("class:") && !counted.has(name)).sort();
-    this.#events.limitsNotCounted(others);
-  }
+/** The limits of resource classes other than those that quotas name. A project has one of its own only where a registered one is. */
+function classLimits({ registered, own }: Limits): Map<string, number> {
+  const named = new Set<string | null>(Object.values(UNIFIED_NAMES));
+  const classes = [...registered].filter(([name]) => name.startsWith(CLASS) && !named.has(name));
+  return new Map(classes.map(([name, limit]) => [name.slice(CLASS.length), own.get(name) ?? limit]));
 }
 
 interface Limits {

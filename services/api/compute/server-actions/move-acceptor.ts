@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { messageOfMove } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
+import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import type { AcceptMoveOutcome, MoveStore } from "../../../../core/stores/api/move-store.ts";
-import { amountsOf, type QuotaLimits, sumOf } from "../../../../core/stores/api/quota-limits.ts";
+import { type QuotaLimits, sumOf } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import { type MoveKind, OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
@@ -114,11 +115,12 @@ export class MoveAcceptor {
 
   /** Counts the server as the larger of both sizes. `ResizeSettler` corrects this when the resize has ended, or was never begun. */
   async #charge({ uuid, spec }: Server, flavor: Flavor): Promise<void> {
-    const charge = { serverUuid: uuid, amounts: amountsOf(flavor) };
+    const amounts = countedAmounts({ ...spec, flavor });
+    const charge = { serverUuid: uuid, amounts };
     const stated = await this.#unified?.enforced(spec.projectId);
     const excess = (await this.#quotas?.chargeResize(charge, this.#quotaDefaults, stated)) ?? null;
     if (excess === null) return;
-    const more = sumOf(amountsOf(flavor), amountsOf(spec.flavor), -1);
+    const more = sumOf(amounts, countedAmounts(spec), -1);
     throw stated === undefined ? overQuota(excess, more) : overUnifiedLimit(excess, more, spec.projectId);
   }
 

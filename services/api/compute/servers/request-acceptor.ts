@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { messageWithSpec } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
+import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import { ProjectQuota } from "../../../../core/stores/api/project-quota.ts";
 import {
   amountsOf,
@@ -10,6 +11,7 @@ import {
   type QuotaExcess,
   type QuotaLimits,
   type ServerAmounts,
+  type StatedLimits,
   sumOf,
 } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
@@ -29,7 +31,7 @@ const REDUCTIONS_MAX = 3;
 /** The servers of one call, and the limits of their project where Keystone has them. */
 interface AskedCall {
   readonly specs: readonly ServerSpec[];
-  readonly stated: QuotaLimits | undefined;
+  readonly stated: StatedLimits | undefined;
 }
 
 /**
@@ -94,8 +96,17 @@ export class RequestAcceptor {
     const { projectId, userId } = first;
     const stated = await this.#unified?.enforced(projectId);
     const set = stated === undefined ? await this.#quotas.limits(projectId) : onlyLimits(stated);
-    const quota = new ProjectQuota(set, this.#defaults, await this.#quotas.usage(projectId));
-    const excess = quota.admit(userId, sumOfSpecs(asked), amountsOf(first.flavor));
+    const isUnified = stated !== undefined;
+    const quota = new ProjectQuota(
+      set,
+      this.#defaults,
+      await this.#quotas.usage(projectId, { withClasses: isUnified }),
+    );
+    const excess = quota.admit(
+      userId,
+      sumOfSpecs(asked, isUnified),
+      isUnified ? countedAmounts(first) : amountsOf(first.flavor),
+    );
     if (excess === null) return asked;
     if (!isReducible(excess, asked.length, minCount))
       throw refusal(excess, asked, minCount, stated === undefined ? null : projectId);
@@ -162,7 +173,7 @@ export class RequestAcceptor {
 }
 
 /** The limits by project. Undefined where Keystone does not have them. Of two calls of one project the later one has read them later. */
-function statedBy(asked: readonly AskedCall[]): ReadonlyMap<string, QuotaLimits> | undefined {
+function statedBy(asked: readonly AskedCall[]): ReadonlyMap<string, StatedLimits> | undefined {
   const stated = asked.flatMap(({ specs: [first], stated: limits }) =>
     first === undefined || limits === undefined ? [] : [[first.projectId, limits] as const],
   );
@@ -179,8 +190,8 @@ function reduced(specs: readonly ServerSpec[], count: number): readonly ServerSp
   return specs.slice(0, count).map((spec) => ({ ...spec, reservationId }));
 }
 
-const sumOfSpecs = (specs: readonly ServerSpec[]): ServerAmounts =>
-  specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
+const sumOfSpecs = (specs: readonly ServerSpec[], withClasses: boolean): ServerAmounts =>
+  specs.reduce((sum, spec) => sumOf(sum, withClasses ? countedAmounts(spec) : amountsOf(spec.flavor)), NO_SERVERS);
 
 function refusal(
   excess: QuotaExcess,
@@ -188,7 +199,7 @@ function refusal(
   minCount: number,
   unifiedProject: string | null,
 ): Fault {
-  const sum = sumOfSpecs(asked);
+  const sum = sumOfSpecs(asked, unifiedProject !== null);
   if (unifiedProject !== null) return overUnifiedLimit(excess, { ...sum, instances: asked.length }, unifiedProject);
   const instances = minCount === asked.length ? minCount : `${minCount}-${asked.length}`;
   return overQuota(excess, { ...sum, instances });

@@ -1,7 +1,8 @@
+import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import { amountsOf } from "../../../../core/stores/api/quota-limits.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { unavailable } from "../../http/fault.ts";
-import { overQuota } from "../quotas/over-quota.ts";
+import { overQuota, overUnifiedLimit } from "../quotas/over-quota.ts";
 import { findTarget, wrongState } from "../server-actions/action-target.ts";
 import { serverNotFound } from "../servers/request-finder.ts";
 import { refuseLocked } from "../servers/server-lock.ts";
@@ -32,7 +33,9 @@ export async function restoreServer(
     case "restoring":
       return;
     case "over-quota":
-      throw overQuota(outcome.excess, amountsOf(record.spec.flavor));
+      throw softDeleter.isUnified
+        ? overUnifiedLimit(outcome.excess, countedAmounts(record.spec), record.spec.projectId)
+        : overQuota(outcome.excess, amountsOf(record.spec.flavor));
     case "not-deleted": {
       const { server } = await findTarget(deps, call, { id, action });
       throw wrongState({ action, uuid: server.uuid }, server.status);

@@ -79,6 +79,11 @@ export class SoftDeleter {
     throw conflict(`Instance ${record.serverUuid} kept changing; try again.`);
   }
 
+  /** Whether Keystone has the limits of projects. */
+  get isUnified(): boolean {
+    return this.#deps.unified !== null;
+  }
+
   /** Restores a server that is deleted softly. */
   async restore(
     { serverUuid, spec }: Pick<RequestRecord, "serverUuid" | "spec">,
