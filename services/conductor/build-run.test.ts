@@ -79,16 +79,16 @@ describe("a build whose host is lost while the prepared guest waits for its netw
   let plug: () => void;
   let run: BuildRun;
 
+  const streamTo = (host: string) => ({
+    send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`),
+  });
+  let streams: Map<string, ReturnType<typeof streamTo>>;
+
   beforeEach(async () => {
     done = [];
     clock = new ManualClock();
     isConnected = true;
-    const streams = new Map(
-      [hostName(0), hostName(1)].map((host) => [
-        host,
-        { send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`) },
-      ]),
-    );
+    streams = new Map([hostName(0), hostName(1)].map((host) => [host, streamTo(host)]));
     run = beginRun({
       clock,
       releaser: { tryRelease: async () => "down" },
@@ -115,11 +115,49 @@ describe("a build whose host is lost while the prepared guest waits for its netw
     report(run, GuestState.GUEST_STATE_PREPARED);
     isConnected = false;
     run.hostLost();
+  });
+
+  const comeBack = () => {
+    isConnected = true;
+    streams.set(hostName(0), streamTo(hostName(0)));
+    run.hostConnected();
+  };
+
+  async function plugWhileLost(): Promise<void> {
     plug();
     await settle();
+  }
+
+  test("does not make the server ACTIVE on a host that is back and has not reported the guest again, since it may have lost it", async () => {
+    comeBack();
+    plug();
+    await settle();
+    expect(done).not.toContain("ACTIVE");
+    report(run, GuestState.GUEST_STATE_PREPARED);
+    plug();
+    await settle();
+    expect(done.slice(-2)).toEqual(["ACTIVE", "start host-0"]);
+  });
+
+  test("makes the server ACTIVE on a host that is back and has reported the guest again during the wait", async () => {
+    comeBack();
+    report(run, GuestState.GUEST_STATE_PREPARED);
+    plug();
+    await settle();
+    expect(done).toEqual(["build host-0", "build host-0", "ACTIVE", "start host-0"]);
+  });
+
+  test("goes to the next host when the host is back, its network is there, and it never reports the guest again", async () => {
+    comeBack();
+    plug();
+    await settle();
+    clock.advance(121_000);
+    await settle();
+    expect(done.find((one) => one.startsWith("hop"))).toBe("hop to host-1");
   });
 
   test("does not make the server ACTIVE there, and goes on when the host has reported the guest again", async () => {
+    await plugWhileLost();
     expect(done).toEqual(["build host-0"]);
     isConnected = true;
     run.hostConnected();
@@ -132,6 +170,7 @@ describe("a build whose host is lost while the prepared guest waits for its netw
   });
 
   test("goes to the next host when the grace period is over", async () => {
+    await plugWhileLost();
     clock.advance(1_000);
     await settle();
     expect(done.slice(0, 2)).toEqual(["build host-0", "hop to host-1"]);
@@ -139,6 +178,7 @@ describe("a build whose host is lost while the prepared guest waits for its netw
   });
 
   test("goes to the next host when the host is back, and does not answer", async () => {
+    await plugWhileLost();
     isConnected = true;
     run.hostConnected();
     clock.advance(121_000);

@@ -20,6 +20,7 @@ import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type NeedsOutcome, withConnections } from "./neighbour-needs.ts";
+import { NetworkWait, type NetworkWaitEnd } from "./network-wait.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import type { Connections } from "./volume-connections.ts";
@@ -44,8 +45,7 @@ export class BuildRun implements TaskRun {
   #called = -1;
   /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
-  /** The latest selection whose guest waits, or has waited, for its network. */
-  #plugging = -1;
+  readonly #network: NetworkWait;
   /** The stream to the host when the commit began that made the server ACTIVE there. */
   #startsOn: AgentStream | null = null;
   /** The latest selection whose host itself has reported that the attempt failed, so that nothing is left of it there. */
@@ -59,6 +59,7 @@ export class BuildRun implements TaskRun {
     this.#selections = plan.selections;
     this.#hosts = { hosts: plan.selections.map(({ host }) => host), attemptsMax: plan.attemptsMax };
     this.#startedAtMs = ports.clock.monotonic();
+    this.#network = new NetworkWait(ports, server);
   }
 
   get host(): string | null {
@@ -131,28 +132,23 @@ export class BuildRun implements TaskRun {
     );
   }
 
-  /** The guest exists, and waits for its network before it may run. A host that reports it again changes nothing about that. */
+  /** The guest exists, and waits for its network before it may run. That wait has a deadline of its own. */
   #prepared(selection: number): void {
-    if (this.#plugging === selection) return;
+    const at = { selection, host: this.#hostOf(selection) };
     const isWanted = () => this.#isAt(selection);
-    const waiting = this.#ports.needs.plugged(this.#server, this.#hostOf(selection), isWanted);
-    if (waiting === null || !isWanted()) {
-      this.#step({ kind: "prepared", selection });
-      return;
+    if (this.#network.reported(at, isWanted, (end) => this.#networkEnded(selection, end))) this.#deadline?.cancel();
+    else this.#step({ kind: "prepared", selection });
+  }
+
+  #networkEnded(selection: number, end: NetworkWaitEnd): void {
+    if (end.kind === "ready") this.#step({ kind: "prepared", selection });
+    else if (end.kind === "failed") this.#giveUp(selection, keptReason(end.reason));
+    else if (end.kind === "broken") this.#release();
+    else if (this.#isAt(selection)) {
+      // The host must report the guest again within a new deadline. While it is away, the grace period ends the attempt.
+      this.#called = -1;
+      if (this.#ports.streamOf(this.#hostOf(selection)) !== null) this.#callHost(selection);
     }
-    this.#plugging = selection;
-    // The wait has a deadline of its own.
-    this.#deadline?.cancel();
-    waiting.then(
-      (outcome) => {
-        if (outcome.kind === "failed") this.#giveUp(selection, keptReason(outcome.reason));
-        if (outcome.kind !== "plugged") return;
-        if (this.#ports.streamOf(this.#hostOf(selection)) !== null) this.#step({ kind: "prepared", selection });
-        // The host reports the guest again when it is back, within a deadline of its own. Otherwise the grace period ends the attempt.
-        else this.#plugging = this.#called = -1;
-      },
-      () => this.#release(),
-    );
   }
 
   #step(event: BuildEvent): void {
