@@ -13,10 +13,12 @@ import type {
 } from "../../core/stores/networking.ts";
 import { BINDING_FAILED, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { CreateBindingOutcome, HostBinding, NewHostBinding } from "../../core/stores/port-bindings.ts";
 import { ipv4At, ipv4Offset } from "../../core/tasks/ipv4.ts";
 import { macOf } from "../../runtime/mac-of.ts";
 import { MemorySecurityGroups } from "./api/memory-security-groups.ts";
 import { MemoryFloatingIps } from "./memory-floating-ips.ts";
+import { MemoryPortBindings } from "./memory-port-bindings.ts";
 
 /** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
 export type NetworkingFate = "answered" | "silent" | "lost";
@@ -44,6 +46,8 @@ export class MemoryNetworking implements Networking {
   readonly hostsWithoutDriver = new Set<string>();
   /** The status of a port that is bound. A Neutron with agents on the hosts says DOWN until the agent has connected the guest. */
   statusWhenBound = "ACTIVE";
+  /** Whether Neutron has the extension `binding-extended`. */
+  hasExtendedBindings = true;
   /** The network that a project without any gets, by the project. */
   readonly autoNetworks = new Map<string, string>();
   /** Maximum number of ports of each project. */
@@ -52,6 +56,11 @@ export class MemoryNetworking implements Networking {
   fate: (method: keyof Networking | "floatingIps") => NetworkingFate = () => "answered";
   readonly #networks = new Map<string, TwinNetwork>();
   readonly #ports = new Map<string, NeutronPort>();
+  readonly #bindings = new MemoryPortBindings({
+    port: (id) => this.#ports.get(id),
+    bind: (port) => void this.#ports.set(port.id, port),
+    bound: (host) => this.#bound(host),
+  });
   readonly #newId: () => string;
 
   constructor(options: { readonly newId: () => string }) {
@@ -106,7 +115,7 @@ export class MemoryNetworking implements Networking {
         .filter(({ deviceId }) => filter.deviceIds?.includes(deviceId) ?? true)
         .filter(({ networkId }) => filter.networkId === undefined || networkId === filter.networkId)
         .filter(({ fixedAddresses }) => filter.address === undefined || hasAddress(fixedAddresses, filter.address))
-        .map((port) => (callerToken === null ? port : { ...port, host: "", vifType: "", groups: [] })),
+        .map((port) => (callerToken === null ? port : { ...port, ...UNSEEN })),
     );
   }
 
@@ -146,9 +155,12 @@ export class MemoryNetworking implements Networking {
       if (fixedAddresses === null) return { kind: "refused", why: "No more IP addresses available on network." };
       const { device, securityGroups = port.securityGroups } = update;
       const host = device === null ? "" : (update.host ?? port.host);
+      if (host !== port.host && this.#bindings.isPrepared(id, host))
+        throw new NetworkingError("unreachable", "Neutron answers 500: the port has a binding to the host already");
       const deviceId = device === undefined ? port.deviceId : (device?.serverUuid ?? "");
       const addressed = { ...port, fixedAddresses };
-      const changed = { ...addressed, deviceId, securityGroups, revision: revision + 1, ...this.#bound(host) };
+      const profile = update.profile ?? port.profile;
+      const changed = { ...addressed, deviceId, securityGroups, profile, revision: revision + 1, ...this.#bound(host) };
       this.#ports.set(id, host === port.host ? changed : afterBinding(changed));
       return { kind: "updated", port: changed };
     });
@@ -161,6 +173,26 @@ export class MemoryNetworking implements Networking {
       this.#ports.delete(id);
       return "deleted";
     });
+  }
+
+  hasBindings(): Promise<boolean> {
+    return this.#answer("hasBindings", () => this.hasExtendedBindings);
+  }
+
+  bindings(portId: string): Promise<readonly HostBinding[] | null> {
+    return this.#answer("bindings", () => this.#bindings.all(portId));
+  }
+
+  createBinding(portId: string, binding: NewHostBinding): Promise<CreateBindingOutcome> {
+    return this.#answer("createBinding", () => this.#bindings.create(portId, binding));
+  }
+
+  activateBinding(portId: string, host: string): Promise<"active" | "missing"> {
+    return this.#answer("activateBinding", () => this.#bindings.activate(portId, host));
+  }
+
+  deleteBinding(portId: string, host: string): Promise<void> {
+    return this.#answer("deleteBinding", () => this.#bindings.delete(portId, host));
   }
 
   /** Neutron's default policy: callers make ports of their own project, bind none, and name addresses on networks that they own. */
@@ -206,10 +238,11 @@ export class MemoryNetworking implements Networking {
     return fixed;
   }
 
-  #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "status"> {
-    if (host === "") return { host, vifType: "unbound", status: "DOWN" };
-    if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, status: "DOWN" };
-    return { host, vifType: "ovs", status: this.statusWhenBound };
+  #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "vifDetails" | "status"> {
+    const vifDetails = {};
+    if (host === "") return { host, vifType: "unbound", vifDetails, status: "DOWN" };
+    if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, vifDetails, status: "DOWN" };
+    return { host, vifType: "ovs", vifDetails: { bridge_name: `br-${host}` }, status: this.statusWhenBound };
   }
 
   #isTaken(networkId: string, address: string): boolean {
@@ -241,8 +274,10 @@ export class MemoryNetworking implements Networking {
 
 const EMPTY = {
   ...{ ipAllocation: "immediate", status: "DOWN", deviceId: "", securityGroups: [], host: "", vifType: "unbound" },
-  ...{ revision: 1, groups: [] },
+  ...{ vnicType: "normal", vifDetails: {}, profile: {}, revision: 1, groups: [] },
 };
+/** What callers do not see of a port's binding. */
+const UNSEEN = { host: "", vifType: "", vifDetails: {}, profile: {}, groups: [] };
 
 const shownNetwork = ({ first: _first, size: _size, ...network }: TwinNetwork): NeutronNetwork => network;
 

@@ -12,10 +12,11 @@ import {
   type UpdatePortOutcome,
 } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { CreateBindingOutcome, HostBinding, NewHostBinding } from "../../core/stores/port-bindings.ts";
 import { CHANGED_STATUS, expectedRefusal, FORBIDDEN_STATUS } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
-import { listedItems, networkOf, portOf } from "./neutron-documents.ts";
+import { bindingOf, listedItems, networkOf, portOf } from "./neutron-documents.ts";
 
 /** How Neutron is found in the catalogue. */
 export const NEUTRON = { service: "Neutron", types: ["network"] } as const;
@@ -26,6 +27,11 @@ const NO_ADDRESS = [
   "IpAddressGenerationFailureNoMatchingSubnet",
 ];
 const ADDRESS_TAKEN = ["IpAddressInUse", "IpAddressAlreadyAllocated"];
+
+/** Bindings of a port to several hosts. */
+const BINDINGS_EXTENSION = "binding-extended";
+
+const bindingsPath = (portId: string): string => `/v2.0/ports/${encodeURIComponent(portId)}/bindings`;
 
 /** The filter of one list, and the path below which Neutron has the items. */
 type Filter = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -122,6 +128,51 @@ export class NeutronClient implements Networking {
     return "deleted";
   }
 
+  async hasBindings(): Promise<boolean> {
+    const path = `/v2.0/extensions/${BINDINGS_EXTENSION}`;
+    return (await this.#ownCall({ method: "GET", path, expect: [200, 404] })).status === 200;
+  }
+
+  async bindings(portId: string): Promise<readonly HostBinding[] | null> {
+    const answer = await this.#ownCall({ method: "GET", path: bindingsPath(portId), expect: [200, 404] });
+    return answer.status === 404 ? null : listedItems(answer.body, "bindings").map(bindingOf);
+  }
+
+  async createBinding(portId: string, { host, vnicType, profile }: NewHostBinding): Promise<CreateBindingOutcome> {
+    const binding = { host, vnic_type: vnicType, profile };
+    const call = { method: "POST", path: bindingsPath(portId), body: { binding }, ...OWN_NAME } as const;
+    try {
+      const answer = await this.#client.call({ ...call, expect: [200, 201] });
+      return { kind: "created", binding: bindingOf((answer.body as { binding?: unknown } | null)?.binding) };
+    } catch (error) {
+      // Neutron answers so when no driver can connect the port, and keeps nothing of the binding then.
+      if (error instanceof NeighbourError && error.status === 500) return { kind: "refused", why: error.why };
+      const refusal = expectedRefusal(error, call);
+      if (refusal.code === "not-found") return { kind: "gone" };
+      return refusal.code === "conflict" ? { kind: "exists" } : { kind: "refused", why: refusal.why };
+    }
+  }
+
+  async activateBinding(portId: string, host: string): Promise<"active" | "missing"> {
+    const path = `${bindingsPath(portId)}/${encodeURIComponent(host)}/activate`;
+    // 409: it is active already.
+    const answer = await this.#ownCall({ method: "PUT", path, expect: [200, 404, 409] });
+    return answer.status === 404 ? "missing" : "active";
+  }
+
+  async deleteBinding(portId: string, host: string): Promise<void> {
+    const path = `${bindingsPath(portId)}/${encodeURIComponent(host)}`;
+    await this.#ownCall({ method: "DELETE", path, expect: [200, 204, 404] });
+  }
+
+  /** A call without refusals that its caller expects. */
+  async #ownCall(call: Pick<NeighbourCall, "method" | "path" | "expect">): Promise<NeighbourAnswer> {
+    const own = { ...call, ...OWN_NAME };
+    return this.#call(own).catch((error: unknown) => {
+      throw error instanceof NeighbourError ? new NetworkingError("bad-answer", error.message) : error;
+    });
+  }
+
   async #list(collection: string, filter: Filter, by: AskedBy): Promise<readonly unknown[]> {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(filter))
@@ -164,7 +215,7 @@ function newPortBody(port: NewNeutronPort): Record<string, unknown> {
 }
 
 /** A port that leaves its server is unbound with it. Source: `_unbind_ports` in nova/network/neutron.py. */
-function updateBody({ device, host, securityGroups, fixedAddresses }: PortUpdate): Record<string, unknown> {
+function updateBody({ device, host, profile, securityGroups, fixedAddresses }: PortUpdate): Record<string, unknown> {
   const fixed = fixedAddresses?.map(({ subnetId, address }) => ({
     subnet_id: subnetId,
     ...(address !== null && { ip_address: address }),
@@ -174,6 +225,7 @@ function updateBody({ device, host, securityGroups, fixedAddresses }: PortUpdate
     ...(device === null && { device_id: "", device_owner: "", "binding:host_id": "" }),
     ...(device && { device_id: device.serverUuid, device_owner: device.owner }),
     ...(host !== undefined && { "binding:host_id": host }),
+    ...(profile !== undefined && { "binding:profile": profile }),
     ...(securityGroups !== undefined && { security_groups: securityGroups }),
   };
 }

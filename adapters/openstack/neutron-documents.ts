@@ -1,5 +1,6 @@
 import type { FixedAddress, NeutronNetwork, NeutronPort } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { HostBinding } from "../../core/stores/port-bindings.ts";
 import type { PortGroup } from "../../core/tasks/port-record.ts";
 import { type DocumentFields, documentFields, documentId, textField } from "./read-document.ts";
 
@@ -41,10 +42,31 @@ export function portOf(document: unknown): NeutronPort {
     securityGroups: listOf(port.security_groups).filter((group) => typeof group === "string"),
     host: textField(port["binding:host_id"]),
     vifType: textField(port["binding:vif_type"]),
+    vnicType: textField(port["binding:vnic_type"]) || NORMAL_VNIC,
+    vifDetails: documentFields(port["binding:vif_details"]),
+    profile: documentFields(port["binding:profile"]),
     revision: typeof port.revision_number === "number" ? port.revision_number : 0,
     groups: groupsOf(port.resource_request),
   };
 }
+
+/** Reads the binding of a port to one host. Throws a `NetworkingError` if it names no host. */
+export function bindingOf(document: unknown): HostBinding {
+  const binding = documentFields(document);
+  const host = textField(binding.host);
+  if (host === "") throw new NetworkingError("bad-answer", "Neutron's answer has a binding without a host");
+  return {
+    host,
+    isActive: binding.status === "ACTIVE",
+    vifType: textField(binding.vif_type),
+    vifDetails: documentFields(binding.vif_details),
+    vnicType: textField(binding.vnic_type) || NORMAL_VNIC,
+    profile: documentFields(binding.profile),
+  };
+}
+
+/** Neutron's default. */
+const NORMAL_VNIC = "normal";
 
 /**
  * Reads the two forms of a port's resource request: the one with groups, and the older one that is a single group without an id.

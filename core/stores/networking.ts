@@ -1,4 +1,5 @@
 import type { PortGroup } from "../tasks/port-record.ts";
+import type { JsonFields, PortBindings } from "./port-bindings.ts";
 
 /** A network of the Networking service (Neutron). */
 export interface NeutronNetwork {
@@ -34,6 +35,11 @@ export interface NeutronPort {
   readonly host: string;
   /** How the port is connected on its host; `binding_failed` if no driver can do it, and empty for callers who may not see it. */
   readonly vifType: string;
+  /** `normal`, `direct`, … */
+  readonly vnicType: string;
+  /** The details and the profile of the binding. Empty for callers who may not see them. */
+  readonly vifDetails: JsonFields;
+  readonly profile: JsonFields;
   /** Raised by each change. The answer to a change may have an earlier one already, since Neutron goes on to bind the port. */
   readonly revision: number;
   /** The request groups of its QoS policy. Empty for callers who may not see them. */
@@ -81,6 +87,8 @@ export interface PortUpdate {
   readonly device?: { readonly serverUuid: string; readonly owner: string } | null;
   /** The host to which the port gets bound. */
   readonly host?: string;
+  /** The whole profile of the binding. */
+  readonly profile?: JsonFields;
   readonly securityGroups?: readonly string[];
   /** All addresses that the port is to have. A null address is a new one of the subnet. */
   readonly fixedAddresses?: readonly { readonly subnetId: string; readonly address: string | null }[];
@@ -120,7 +128,7 @@ export interface NetworkFilter {
  *
  * Source: https://docs.openstack.org/api-ref/network/v2/
  */
-export interface Networking {
+export interface Networking extends PortBindings {
   /** The networks that the caller may see. */
   networks(filter: NetworkFilter, by: AskedBy): Promise<readonly NeutronNetwork[]>;
   /**

@@ -62,9 +62,13 @@ export function interfaceSlots(ports: readonly Pick<ServerPort, "slot">[]): read
 }
 
 /** The interfaces of a server's guest. */
-export function guestInterfaces(ports: readonly Pick<ServerPort, "portId" | "slot" | "macAddress">[]): GuestInterfaces {
+export function guestInterfaces(
+  ports: readonly Pick<ServerPort, "portId" | "slot" | "macAddress" | "vif">[],
+): GuestInterfaces {
   const slots = interfaceSlots(ports);
-  return { interfaces: ports.map(({ portId, macAddress }, at) => ({ portId, macAddress, slot: slots[at] ?? 0 })) };
+  return {
+    interfaces: ports.map(({ portId, macAddress, vif }, at) => ({ portId, macAddress, vif, slot: slots[at] ?? 0 })),
+  };
 }
 
 /** The other ports. Their interfaces stay in their slots. */

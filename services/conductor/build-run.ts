@@ -19,11 +19,10 @@ import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/ber
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { type NeedsOutcome, withConnections } from "./neighbour-needs.ts";
+import { type MetNeeds, type NeedsOutcome, NO_NEEDS, withNeeds } from "./neighbour-needs.ts";
 import { NetworkWait, type NetworkWaitEnd } from "./network-wait.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
-import type { Connections } from "./volume-connections.ts";
 
 /**
  * Carries out one build, following `stepBuild`. It has two timers. One is the grace period for a host that is not connected. The other
@@ -234,7 +233,7 @@ export class BuildRun implements TaskRun {
     this.#grace = null;
     const isWanted = () => this.#isAt(selection);
     const meeting = this.#ports.needs.meet(this.#server, chosen.host, { isWanted, tenure: this.tenure });
-    if (meeting === null) this.#order(selection, chosen, new Map());
+    if (meeting === null) this.#order(selection, chosen, NO_NEEDS);
     else
       meeting.then(
         (outcome) => this.#met(selection, chosen, outcome),
@@ -249,14 +248,14 @@ export class BuildRun implements TaskRun {
 
   #met(selection: number, chosen: Selection, outcome: NeedsOutcome): void {
     if (!this.#isAt(selection)) return;
-    if (outcome.kind === "met") this.#order(selection, chosen, outcome.connections);
+    if (outcome.kind === "met") this.#order(selection, chosen, outcome);
     else if (outcome.kind === "failed") {
       const reason = keptReason(outcome.reason);
       this.#step({ kind: "failed", selection, failure: outcome.final ? "abort" : "reschedule", reason });
     }
   }
 
-  #order(selection: number, chosen: Selection, connections: Connections): void {
+  #order(selection: number, chosen: Selection, needs: MetNeeds): void {
     const { attemptTimeoutMs } = this.#ports.settings;
     const stream = this.#ports.streamOf(chosen.host);
     // It was lost while the ports were being bound and the volumes connected.
@@ -268,7 +267,7 @@ export class BuildRun implements TaskRun {
     const build = {
       host: chosen.host,
       attemptId: attemptIdOf(this.tenure.taskId, selection),
-      server: withConnections(this.#server, connections),
+      server: withNeeds(this.#server, needs),
       allocation: chosen.allocation,
       timeoutMs: attemptTimeoutMs,
       traceparent: this.#span.traceparent,

@@ -2,6 +2,7 @@ import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
 import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, GuestState } from "../../proto/gen/berth/agent.ts";
+import { NO_NEEDS } from "./neighbour-needs.ts";
 import { type AskEffect, orderOf } from "./operation-orders.ts";
 import type { RunPorts } from "./task-run.ts";
 
@@ -50,9 +51,9 @@ export class DestinationAddresses {
     const place = destinationOf(this.#facts, effect.selection);
     const stream = place === null ? null : this.#ports.streamOf(place.host);
     if (place === null || stream === null) return;
-    // The destination has made its guest already, so it gets no connections of volumes again.
+    // The destination has made its guest already, so it does not get the connections of volumes and ports again.
     const given = { place, timeoutMs: this.#ports.settings.attemptTimeoutMs, traceparent, listensAt: "" };
-    stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, { ...given, connections: new Map() }));
+    stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, { ...given, needs: NO_NEEDS }));
   }
 
   /**

@@ -1,15 +1,23 @@
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
-import type { ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { ServerPort, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Need, Undone } from "./patient-calls.ts";
-import { PortBinder } from "./port-binder.ts";
+import { PortBinder, type PortStep, type Vifs } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
 
-export type NeedsOutcome = { readonly kind: "met"; readonly connections: Connections } | Undone;
+/** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
+export interface MetNeeds {
+  readonly connections: Connections;
+  readonly vifs: Vifs;
+}
+
+export const NO_NEEDS: MetNeeds = { connections: new Map(), vifs: new Map() };
+
+export type NeedsOutcome = ({ readonly kind: "met" } & MetNeeds) | Undone;
 
 /** The neighbours' part of a guest: its ports in Neutron and its volumes in Cinder, which its host must have before the guest runs there. */
 export class NeighbourNeeds {
@@ -35,8 +43,8 @@ export class NeighbourNeeds {
   }
 
   /**
-   * Binds the server's ports to the host, and connects the volumes to it. Null if neither is needed. The promise does not reject because of a
-   * neighbour.
+   * Binds the server's ports to the host, or does with them what `step` says, and connects the volumes to it. Null if neither is needed. The promise does
+   * not reject because of a neighbour.
    */
   meet(
     server: Pick<ServerSpec, "uuid"> & {
@@ -45,9 +53,10 @@ export class NeighbourNeeds {
     },
     host: string,
     need: Need,
+    step: PortStep = "bind",
   ): Promise<NeedsOutcome> | null {
     const connecting = this.#volumes.connect(server.uuid, server.volumes, { ...need, host });
-    const binding = this.#ports.bind(server, host, need);
+    const binding = this.#ports.bind(server, host, need, step);
     return connecting === null && binding === null ? null : both(connecting, binding);
   }
 
@@ -64,15 +73,25 @@ async function both(
   const [connected, bound] = await Promise.all([connecting, binding]);
   if (connected !== null && connected.kind !== "connected") return connected;
   if (bound !== null && bound.kind !== "bound") return bound;
-  return { kind: "met", connections: connected?.connections ?? new Map() };
+  return {
+    kind: "met",
+    connections: connected?.connections ?? NO_NEEDS.connections,
+    vifs: bound?.vifs ?? NO_NEEDS.vifs,
+  };
 }
 
-/** The server with the connections of its volumes on one host. */
-export function withConnections(server: ServerSpec, connections: Connections): ServerSpec {
-  return connections.size === 0
-    ? server
-    : { ...server, volumes: server.volumes.map((volume) => withConnection(volume, connections)) };
+/** The server as an order to the host has it. */
+export function withNeeds(server: ServerSpec, { connections, vifs }: MetNeeds): ServerSpec {
+  if (connections.size === 0 && vifs.size === 0) return server;
+  return {
+    ...server,
+    ports: withVifs(server.ports, vifs),
+    volumes: connections.size === 0 ? server.volumes : server.volumes.map((one) => withConnection(one, connections)),
+  };
 }
+
+export const withVifs = (ports: readonly ServerPort[], vifs: Vifs): ServerPort[] =>
+  ports.map((port) => ({ ...port, vif: vifs.get(port.portId) }));
 
 export const withConnection = (volume: ServerVolume, connections: Connections): ServerVolume => ({
   ...volume,

@@ -6,8 +6,7 @@ import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { verbOf } from "../../core/tasks/operation-stages.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
-import { withConnection, withConnections } from "./neighbour-needs.ts";
-import type { Connections } from "./volume-connections.ts";
+import { type MetNeeds, withConnection, withNeeds, withVifs } from "./neighbour-needs.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
 /** A question with the guest that it is about. `tries` counts how often it was asked. */
@@ -52,8 +51,8 @@ interface Given {
   readonly traceparent: string;
   /** For a hand-over, where the destination listens. */
   readonly listensAt: string;
-  /** How the host reaches the server's volumes in Cinder. Empty for an order that gives the guest none. */
-  readonly connections: Connections;
+  /** Empty for an order that gives the guest no volumes and no ports. */
+  readonly needs: MetNeeds;
 }
 
 /** The fields of an order that only some verbs have. */
@@ -69,9 +68,10 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   const order = (verb: string, subject: Partial<Power>): ConductorMessage => ({
     body: { $case: "power", value: { ...name, verb, orderId, revision, ...NO_SUBJECT, ...subject } },
   });
+  const ports = withVifs(facts.after.ports, given.needs.vifs);
   // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started or rebooted hard.
   const power = (verb: PowerVerb): ConductorMessage =>
-    order(verb, verb === "start" || verb === "hard-reboot" ? { interfaces: guestInterfaces(facts.after.ports) } : {});
+    order(verb, verb === "start" || verb === "hard-reboot" ? { interfaces: guestInterfaces(ports) } : {});
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);
@@ -104,7 +104,7 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
       return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined });
     case "attach-volume":
       return order(ATTACH_VERB, {
-        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.connections),
+        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections),
       });
     case "detach-volume":
     case "undo-attach":
@@ -117,8 +117,8 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
 }
 
 function build(facts: OperationFacts, selection: number, given: Omit<Given, "listensAt">): ConductorMessage {
-  const { place, timeoutMs, traceparent, connections } = given;
-  const server = withConnections(facts.after, connections);
+  const { place, timeoutMs, traceparent, needs } = given;
+  const server = withNeeds(facts.after, needs);
   const value = {
     host: place.host,
     attemptId: place.attemptId,

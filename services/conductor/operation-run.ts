@@ -310,7 +310,7 @@ export class OperationRun implements TaskRun {
   }
 
   #orderFor(asked: AskedGuest, listensAt = ""): ConductorMessage {
-    const at = { place: asked.place, connections: this.#binding.connectionsFor(asked.step), listensAt };
+    const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), listensAt };
     const { attemptTimeoutMs: timeoutMs } = this.#ports.settings;
     return orderOf(this.#world.facts, asked, { ...at, timeoutMs, traceparent: this.#span.traceparent });
   }

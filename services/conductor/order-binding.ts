@@ -1,30 +1,35 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
-import type { OperationFacts, PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
-import type { NeedsOutcome, NeighbourNeeds } from "./neighbour-needs.ts";
+import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
 import type { AskEffect } from "./operation-orders.ts";
-import type { Connections } from "./volume-connections.ts";
+import type { PortStep } from "./port-binder.ts";
 
 type Ask = AskEffect["ask"];
+type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: PlaceOf };
 
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 /** Orders that wait for the neighbours and fail with them. There is a place to go back to, or nothing was begun. */
 const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume"];
-const NONE: Connections = new Map();
 
 /**
  * Meets a server's needs on the host of an order, once for each step of the operation. Ports are bound there before an order after which a guest may run
  * that did not run there before, and volumes in Cinder are connected there before the guest may get them. An order to a destination waits for this
  * and fails with it, since there is a place to go back to, and so does the attaching of a volume. Every other order is given all the same: the host
  * is the server's home, and a guest without its network is better than none.
+ *
+ * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
+ * guest of any other move is started only when its ports are connected, as far as builds wait for that.
  */
 export class OrderBinding {
   readonly #needs: NeighbourNeeds;
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
+  /** The step whose needs are being met. */
+  #meetingStep = -1;
   #metStep = -1;
-  #connections = NONE;
+  #met = NO_NEEDS;
 
   constructor(needs: NeighbourNeeds, facts: OperationFacts, tenure: Tenure) {
     this.#needs = needs;
@@ -32,48 +37,76 @@ export class OrderBinding {
     this.#tenure = tenure;
   }
 
-  /** The connections of the volumes on the host of a step's order. Empty for steps that need none. */
-  connectionsFor(step: number): Connections {
-    return this.#metStep === step ? this.#connections : NONE;
+  /** What the host of a step's order needs to know. Empty for steps that need nothing. */
+  needsFor(step: number): MetNeeds {
+    return this.#metStep === step ? this.#met : NO_NEEDS;
   }
 
   /**
    * Returns whether the order has to wait. Then `end` is called when it may be given, or with the reason why it may not. It is not called for an order
    * that is no longer wanted.
    */
-  holdsUp(
-    { ask, step, place }: Pick<AskEffect, "ask" | "step"> & { readonly place: PlaceOf },
-    isWanted: () => boolean,
-    end: (failed: string) => void,
-  ): boolean {
+  holdsUp(asked: Asked, isWanted: () => boolean, end: (failed: string) => void): boolean {
+    const { ask, step } = asked;
     if (this.#metStep === step) return false;
-    const starts = this.#starts(ask);
-    const { uuid, ports } = this.#facts.after;
-    const server = { uuid, ports: starts ? ports : [], volumes: this.#volumesFor(ask, starts) };
+    // The order is given by the earlier question, also to a host that has come back meanwhile.
+    if (this.#meetingStep === step) return true;
     const isUrgent = !PATIENT.includes(ask);
-    const meeting = this.#needs.meet(server, place.host, { isWanted, isUrgent, tenure: this.#tenure });
+    const meeting = this.#meet(asked, isWanted, isUrgent);
     if (meeting === null) return false;
-    const settle = (failed: string, connections: Connections) => {
+    this.#meetingStep = step;
+    const settle = (failed: string, met: MetNeeds) => {
+      this.#meetingStep = -1;
       if (!isWanted()) return;
       if (failed !== "" && !isUrgent) return end(failed);
       this.#metStep = step;
-      this.#connections = connections;
+      this.#met = met;
       end("");
     };
     meeting.then(
       (outcome: NeedsOutcome) => {
-        if (outcome.kind === "met") settle("", outcome.connections);
-        else if (outcome.kind === "failed") settle(outcome.reason, NONE);
+        if (outcome.kind === "met") settle("", outcome);
+        else if (outcome.kind === "failed") settle(outcome.reason, NO_NEEDS);
+        else this.#meetingStep = -1;
       },
-      (error: Error) => settle(error.message, NONE),
+      (error: Error) => settle(error.message, NO_NEEDS),
     );
     return true;
   }
 
-  #volumesFor(ask: Ask, starts: boolean) {
+  #meet(asked: Asked, isWanted: () => boolean, isUrgent: boolean): Promise<NeedsOutcome> | null {
+    const { ask, place, selection } = asked;
+    const { uuid, ports } = this.#facts.after;
+    const step = this.#portStep(ask);
+    const server = { uuid, ports: step === null ? [] : ports, volumes: this.#volumesFor(ask) };
+    const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
+    if (home === null) return null;
+    const meeting = this.#needs.meet(server, home.host, { isWanted, isUrgent, tenure: this.#tenure }, step ?? "bind");
+    const waits = ask === "start-destination" && this.#facts.kind !== "live-migrate";
+    return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
+  }
+
+  async #plugged(meeting: Promise<NeedsOutcome>, host: string, isWanted: () => boolean): Promise<NeedsOutcome> {
+    const met = await meeting;
+    if (met.kind !== "met") return met;
+    const plugged = await this.#needs.plugged(this.#facts.after, host, isWanted);
+    return plugged === null || plugged.kind === "plugged" ? met : plugged;
+  }
+
+  #volumesFor(ask: Ask) {
     const { after, volume } = this.#facts;
     if (ask === "attach-volume") return volume === null ? [] : [volume];
-    return starts || ask === "prepare" ? after.volumes : [];
+    return this.#starts(ask) || ask === "prepare" ? after.volumes : [];
+  }
+
+  /** Null for an order that changes nothing about the ports. */
+  #portStep(ask: Ask): PortStep | null {
+    if (this.#facts.kind === "live-migrate") {
+      if (ask === "prepare") return "prepare";
+      if (ask === "start-source") return "return";
+      if (ask === "destroy-source") return "leave";
+    }
+    return this.#starts(ask) ? "bind" : null;
   }
 
   #starts(ask: Ask): boolean {

@@ -38,7 +38,7 @@ function bindTo(host: string, isUrgent = false) {
 }
 
 test("a conductor whose task another one has taken does not bind a port back to an earlier host", async () => {
-  expect(await bindTo("present")).toEqual({ kind: "bound" });
+  expect(await bindTo("present")).toMatchObject({ kind: "bound" });
   holdsTask = async () => false;
   expect(await bindTo("earlier")).toEqual({ kind: "unwanted" });
   expect(hosts()).toEqual(["present"]);

@@ -1,13 +1,25 @@
-import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import type { PortVif, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { type BoundPort, bindPort, deletePrepared, type PortWork, prepareBinding } from "./bind-port.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
-export type BindOutcome = { readonly kind: "bound" } | Undone;
+/** How each port is connected on the host, by the port's id. Those of which Neutron does not tell are missing. */
+export type Vifs = ReadonlyMap<string, PortVif>;
+export type BindOutcome = { readonly kind: "bound"; readonly vifs: Vifs } | Undone;
 
-/** How often one port may be changed by others while it is being bound. */
-const LOST_MAX = 10;
+/**
+ * What an order needs of the server's ports.
+ * - `bind`: they are bound to the host.
+ * - `prepare`: they stay where they are, and get a binding to the host beside that, so that Neutron connects the host before a live guest arrives there.
+ * - `return`: they are bound to the host, and lose the bindings that were prepared for others.
+ * - `leave`: they lose the bindings that were prepared for hosts other than this one.
+ */
+export type PortStep = "bind" | "prepare" | "return" | "leave";
+
+/** Neutron may be upgraded while this process runs. */
+const SUPPORT_KNOWN_MS = 600_000;
 
 /**
  * Binds the ports of servers in Neutron to the host on which their guest is about to run. This is the only place where ports of builds and moves are
@@ -15,11 +27,13 @@ const LOST_MAX = 10;
  *
  * A port is written only in the revision in which it was read, and only if the cell's database says after that reading that this conductor still carries
  * out the task. Whoever takes the task over binds after that, and so changes the revision. So a conductor that was slow, or cut off from the database,
- * cannot undo the binding of the present host.
+ * cannot undo the binding of the present host. Bindings that are prepared have no revisions: only the question to the database protects them.
  */
 export class PortBinder {
   readonly #networking: Networking | null;
   readonly #calls: PatientCalls;
+  readonly #clock: Clock;
+  #support: { readonly hasBindings: boolean; readonly untilMs: number } | null = null;
 
   /** Without `networking`, servers with ports in Neutron cannot be started here. */
   constructor(
@@ -31,6 +45,7 @@ export class PortBinder {
     settings: { readonly portBindTimeoutMs: number },
   ) {
     this.#networking = deps.networking;
+    this.#clock = deps.clock;
     this.#calls = new PatientCalls(deps, { deadlineMs: settings.portBindTimeoutMs });
   }
 
@@ -38,66 +53,82 @@ export class PortBinder {
    * Returns null at once for a server without ports in Neutron. The promise never rejects because of Neutron. While Neutron does not answer, it is asked
    * again until the deadline, which counts from the first question; with `isUrgent`, it is asked once.
    */
-  bind(server: Pick<ServerSpec, "uuid" | "ports">, host: string, need: Need): Promise<BindOutcome> | null {
+  bind(
+    server: Pick<ServerSpec, "uuid" | "ports">,
+    host: string,
+    need: Need,
+    step: PortStep = "bind",
+  ): Promise<BindOutcome> | null {
     // Ports of Berth's own have no MAC address in the server's record.
     const ids = server.ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
     if (ids.length === 0) return null;
     const networking = this.#networking;
     if (networking === null) return Promise.resolve(failed(NO_NEUTRON, true));
     const mayWrite = () => this.#calls.mayWrite(need);
-    return this.#calls.call<{ readonly kind: "bound" }>(`the server's ports could not be bound to ${host}`, need, () =>
-      bindOnce(networking, server.uuid, ids, { host, mayWrite }),
-    );
+    return this.#calls.call(`the server's ports could not be bound to ${host}`, need, async () => {
+      const ports = await networking.ports({ deviceIds: [server.uuid] }, OWN_NAME);
+      const needsBindings = step !== "bind" || ports.some((port) => port.host !== "" && port.host !== host);
+      const hasBindings = needsBindings && (await this.#hasBindings(networking));
+      const work = { networking, serverUuid: server.uuid, host, hasBindings, mayWrite };
+      return carryOut(work, step, ids, new Map(ports.map((port) => [port.id, port])));
+    });
+  }
+
+  async #hasBindings(networking: Networking): Promise<boolean> {
+    const nowMs = this.#clock.monotonic();
+    if (this.#support === null || this.#support.untilMs <= nowMs)
+      this.#support = { hasBindings: await networking.hasBindings(), untilMs: nowMs + SUPPORT_KNOWN_MS };
+    return this.#support.hasBindings;
   }
 }
 
-interface Destination {
-  readonly host: string;
-  readonly mayWrite: () => Promise<boolean>;
-}
-
-async function bindOnce(
-  networking: Networking,
-  serverUuid: string,
+async function carryOut(
+  work: PortWork,
+  step: PortStep,
   ids: readonly string[],
-  to: Destination,
+  ports: ReadonlyMap<string, NeutronPort>,
 ): Promise<BindOutcome> {
-  const ports = new Map((await networking.ports({ deviceIds: [serverUuid] }, OWN_NAME)).map((port) => [port.id, port]));
+  const vifs = new Map<string, PortVif>();
+  // Without such bindings, the ports are bound at the switch.
+  if (!work.hasBindings && (step === "prepare" || step === "leave")) return { kind: "bound", vifs };
   for (const id of ids) {
-    const outcome = await bindPort(networking, ports.get(id), { id, serverUuid, ...to });
+    const port = ports.get(id);
+    const outcome = await carryOutFor(work, step, id, port);
     if (outcome.kind !== "bound") return outcome;
+    if (outcome.vif !== null) vifs.set(id, outcome.vif);
   }
-  return { kind: "bound" };
+  return { kind: "bound", vifs };
 }
 
-async function bindPort(
-  networking: Networking,
-  first: NeutronPort | undefined,
-  { id, serverUuid, host, mayWrite }: Destination & { readonly id: string; readonly serverUuid: string },
-): Promise<BindOutcome> {
-  let port = first;
-  for (let lost = 0; lost < LOST_MAX; lost += 1) {
-    if (port === undefined || port.deviceId !== serverUuid) return failed(`Port id ${id} could not be found.`, true);
-    if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound" };
-    if (!(await mayWrite())) return UNWANTED;
-    const outcome = await networking.updatePort(id, { host }, port.revision);
-    switch (outcome.kind) {
-      case "updated":
-        if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound" };
-        return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
-      case "refused":
-      case "forbidden":
-        return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
-      case "gone":
-      case "changed":
-        [port] = await networking.ports({ id }, OWN_NAME);
-        break;
-      default:
-        outcome satisfies never;
+async function carryOutFor(
+  work: PortWork,
+  step: PortStep,
+  id: string,
+  port: NeutronPort | undefined,
+): Promise<BoundPort> {
+  switch (step) {
+    case "bind":
+      return bindPort(work, id, port);
+    case "prepare":
+      return port === undefined ? failed(`Port id ${id} could not be found.`, true) : prepareBinding(work, port);
+    case "return": {
+      const bound = await bindPort(work, id, port);
+      return bound.kind === "bound" ? alone(work, id, bound) : bound;
     }
+    case "leave":
+      return port === undefined ? NOTHING : alone(work, id, NOTHING);
+    default:
+      return step satisfies never;
   }
-  return failed(`Port ${id} kept changing while it was being bound to ${host}.`, false);
 }
+
+async function alone(work: PortWork, id: string, bound: BoundPort): Promise<BoundPort> {
+  if (!work.hasBindings) return bound;
+  const bindings = (await work.networking.bindings(id)) ?? [];
+  return (await deletePrepared(work, id, bindings)) ? bound : UNWANTED;
+}
+
+const NOTHING: BoundPort = { kind: "bound", vif: null };
 
 const NO_NEUTRON =
   "the server has ports in Neutron, and the conductors of its cell cannot call Neutron: set BERTH_NETWORKS=neutron for them";

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import { BINDING_FAILED, type Networking, type NewNeutronPort } from "../../core/stores/networking.ts";
+import { portBindingsContract } from "./port-bindings.contract.ts";
 
 /** The network of the projects `one` (its own) and of all (`shared`). */
 export const OWN_NETWORK = "0a1e0000-6e65-4000-8000-00000000000a";
@@ -241,6 +242,19 @@ export function networkingContract(
       const groups = [{ id: randomUUID(), resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_A"] }];
       const port = twin.putPort({ projectId: "one", networkId: OWN_NETWORK, groups });
       expect((await networking.ports({ id: port.id }, OWN))[0]?.groups).toEqual(groups);
+    });
+
+    describe("with bindings of a port to several hosts", () => {
+      beforeEach(() => void twin.hostsWithoutDriver.add("lonely"));
+      portBindingsContract(
+        () => networking,
+        () => makeOne({ host: "host-1" }),
+      );
+
+      test("says when it has no such bindings", async () => {
+        twin.hasExtendedBindings = false;
+        expect(await networking.hasBindings()).toBe(false);
+      });
     });
   });
 }

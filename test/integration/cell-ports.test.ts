@@ -250,6 +250,85 @@ describe("the ports of a server that moves", () => {
     expect(hosts()).toEqual(["host-1"]);
   });
 
+  /** Neutron's agent connects the ports that are bound to a host, or fails to. */
+  const plug = (host: string, status = "ACTIVE") => {
+    for (const port of neutron.all()) if (port.host === host) neutron.putPort({ ...port, status });
+  };
+  const bound = (host: string) => eventually(`ports on ${host}`, () => hosts().every((one) => one === host));
+
+  test.each(["migrate", "evacuate", "unshelve"] as const)(
+    "are awaited before the guest runs at the destination of %s, also by the next conductor",
+    async (kind) => {
+      const waiting = { vifPluggingTimeoutMs: 60_000 };
+      const first = await cell.startConductor(1, waiting);
+      for (const host of [0, 1])
+        await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2], vcpus: 4 });
+      await cell.hostsUp(2);
+      await boot([portOfServer()]);
+      neutron.statusWhenBound = "DOWN";
+      if (kind === "unshelve") {
+        await cell.operate({ server: 1, kind: "shelve-offload" });
+        await cell.become(1, "SHELVED_OFFLOADED");
+      }
+      if (kind === "evacuate") await cell.store.hostAdmin().setForcedDown("host-0", true);
+      await cell.operate({ server: 1, kind, hosts: [1], unseenMs: 100 });
+      await bound("host-1");
+      await first.kill();
+      await cell.startConductor(2, waiting);
+      expect(cell.runsOn(1)).not.toContain("host-1");
+      plug("host-1");
+      await cell.rest(1);
+      await runs(1);
+    },
+  );
+
+  test("that Neutron's agent cannot connect at the destination are bound to the source again, where the server goes on", async () => {
+    await start({ vifPluggingTimeoutMs: 60_000 });
+    const port = portOfServer();
+    await boot([port]);
+    neutron.statusWhenBound = "DOWN";
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await bound("host-1");
+    plug("host-1", "ERROR");
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+    expect(hosts()).toEqual(["host-0"]);
+  });
+
+  test("that are never connected at the destination send the server back when the time is over", async () => {
+    await start({ vifPluggingTimeoutMs: 50 });
+    await boot([portOfServer()]);
+    neutron.statusWhenBound = "DOWN";
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+  });
+
+  test("that are connected before the wait begins, or are not fatal, hold no move up", async () => {
+    await start({ vifPluggingTimeoutMs: 50, vifPluggingIsFatal: false });
+    await boot([portOfServer()]);
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    expect(await cell.become(1, "VERIFY_RESIZE")).toMatchObject({ host: "host-1" });
+    neutron.statusWhenBound = "DOWN";
+    await cell.operate({ server: 1, kind: "revert" });
+    await cell.become(1, "ACTIVE");
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    await runs(1);
+  });
+
+  test("of a live migration, a start and a hard reboot are not awaited, as the guest would stand still meanwhile", async () => {
+    await start({ vifPluggingTimeoutMs: 60_000 });
+    await boot([portOfServer()]);
+    neutron.statusWhenBound = "DOWN";
+    await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+    await cell.rest(1);
+    await runs(1);
+    await cell.operate({ server: 1, kind: "hard-reboot" });
+    await cell.rest(1);
+    await runs(1);
+  });
+
   test("do not keep a stopped server from starting at its home while Neutron is silent", async () => {
     await start();
     await boot([portOfServer()]);

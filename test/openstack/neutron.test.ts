@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
 import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { BINDING_FAILED, type NeutronPort, type NewNeutronPort } from "../../core/stores/networking.ts";
+import { portBindingsContract } from "../contract/port-bindings.contract.ts";
 import { withServiceLogin } from "../rigs/with-service-login.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
@@ -166,6 +167,13 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
     expect(await networking.ports({ id: port.id }, OWN)).toMatchObject([{ host: "host-1" }]);
     expect(await networking.deletePort(port.id, await revisionOf(port.id))).toBe("deleted");
     expect(await networking.ports({ id: port.id }, OWN)).toEqual([]);
+  });
+
+  describe("with bindings of a port to several hosts", () => {
+    portBindingsContract(
+      () => networking,
+      () => make({ host: "host-1" }),
+    );
   });
 
   test("gives a port of a user to a server, and takes it away together with its host", async () => {

@@ -9,6 +9,7 @@ import type {
   NewNeutronPort,
 } from "../../core/stores/networking.ts";
 import { type FakeAnswer, type FakeNeighbour, SERVICE_TOKEN, startFakeNeighbour } from "./fake-neighbour.ts";
+import { answerBindings } from "./fake-neutron-bindings.ts";
 import { answerFloatingIps } from "./fake-neutron-floating-ips.ts";
 import { answerGroups } from "./fake-neutron-groups.ts";
 import { neutronRefusal as refusal } from "./neutron-refusal.ts";
@@ -26,12 +27,15 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
   const by = { callerToken: token === SERVICE_TOKEN ? null : token, requestId: null };
   const query = url.searchParams;
   const [, collection, id] = /^\/v2\.0\/(networks|ports)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
-  const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
+  const sent = request.method === "POST" || request.method === "PUT" ? await text(request) : "";
+  const body: Body = sent === "" ? {} : JSON.parse(sent);
   const ofGroups = await answerGroups(twin.securityGroups, request.method ?? "", url, { body, by });
   if (ofGroups !== null) return ofGroups;
   const call = { body, by, ifMatch: request.headers["if-match"] };
   const ofFloating = await answerFloatingIps(twin.floatingIps, request.method ?? "", url, call);
   if (ofFloating !== null) return ofFloating;
+  const ofBindings = await answerBindings(twin, request.method ?? "", url, body);
+  if (ofBindings !== null) return ofBindings;
   const topology = /^\/v2\.0\/auto-allocated-topology\/([^/]+)$/.exec(url.pathname)?.[1];
   if (topology !== undefined) {
     const network = await twin.autoNetwork(topology, by);
@@ -105,6 +109,7 @@ async function updated(
     {
       ...("device_id" in port && { device }),
       ...(port["binding:host_id"] && { host: port["binding:host_id"] }),
+      ...("binding:profile" in port && { profile: port["binding:profile"] }),
       ...("security_groups" in port && { securityGroups: port.security_groups }),
       ...("fixed_ips" in port && { fixedAddresses: port.fixed_ips.map(fixedOf) }),
     },
@@ -163,6 +168,9 @@ function portDocument(port: NeutronPort, isAdmin: boolean) {
     ...(isAdmin && {
       "binding:host_id": port.host,
       "binding:vif_type": port.vifType,
+      "binding:vif_details": port.vifDetails,
+      "binding:vnic_type": port.vnicType,
+      "binding:profile": port.profile,
       resource_request: port.groups.length === 0 ? null : { request_groups: port.groups, same_subtree: [] },
     }),
   };

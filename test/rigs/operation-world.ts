@@ -11,6 +11,7 @@ import {
 } from "../../core/tasks/operation-machine.ts";
 import type { OperationSignal } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
+import { NO_NEEDS } from "../../services/conductor/neighbour-needs.ts";
 import { type AskEffect, orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
 import {
   deleteTask,
@@ -362,10 +363,9 @@ export class OperationWorldModel {
       return;
     }
     const order = orderOf(run.world.facts, effect, {
-      ...{ place, timeoutMs: 1_000, traceparent: "", listensAt: "", connections: new Map() },
+      ...{ place, timeoutMs: 1_000, traceparent: "", listensAt: "", needs: NO_NEEDS },
     });
-    const fails = this.#random(100) < this.failures;
-    const failed = host.obey(order, fails ? "it is broken" : null);
+    const failed = host.obey(order, this.#random(100) < this.failures ? "it is broken" : null);
     if (failed === null) this.#answer(run, { kind: "done", step });
     else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
   }

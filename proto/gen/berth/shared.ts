@@ -113,6 +113,20 @@ export interface ServerPort {
   slot: number;
   /** The floating addresses of the port in Neutron, as they were last read. */
   floatingAddresses: FloatingAddress[];
+  /** How Neutron connects the port on one host. Only orders to that host have it. */
+  vif?: PortVif | undefined;
+}
+
+/** How a port is connected on the host to which Neutron has bound it. */
+export interface PortVif {
+  /** Neutron's binding:vif_type: ovs, bridge, hw_veb, hostdev_physical, ... */
+  type: string;
+  /** Neutron's binding:vif_details in JSON. Among them may be the VLAN of a virtual function and the name of the bridge. */
+  details: string;
+  /** Neutron's binding:vnic_type: normal, direct, direct-physical, macvtap, ... */
+  vnicType: string;
+  /** Neutron's binding:profile in JSON. */
+  profile: string;
 }
 
 /** An address outside of the cloud that leads to a fixed address of a port. */
@@ -130,7 +144,11 @@ export interface GuestInterface {
   portId: string;
   slot: number;
   /** Absent when the MAC address follows from the port's id. */
-  macAddress?: string | undefined;
+  macAddress?:
+    | string
+    | undefined;
+  /** How Neutron connects the port on the host. Absent for ports of Berth's own, and when the conductor could not learn it. */
+  vif?: PortVif | undefined;
 }
 
 /** The image from which a guest in rescue mode is booted. */
@@ -1167,6 +1185,7 @@ function createBaseServerPort(): ServerPort {
     macAddress: undefined,
     slot: 0,
     floatingAddresses: [],
+    vif: undefined,
   };
 }
 
@@ -1195,6 +1214,9 @@ export const ServerPort: MessageFns<ServerPort> = {
     }
     for (const v of message.floatingAddresses) {
       FloatingAddress.encode(v!, writer.uint32(66).fork()).join();
+    }
+    if (message.vif !== undefined) {
+      PortVif.encode(message.vif, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -1276,6 +1298,14 @@ export const ServerPort: MessageFns<ServerPort> = {
             message.floatingAddresses.push(FloatingAddress.decode(reader, reader.uint32()));
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.vif = PortVif.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1301,6 +1331,98 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.macAddress = object.macAddress ?? undefined;
     message.slot = object.slot ?? 0;
     message.floatingAddresses = object.floatingAddresses?.map((e) => FloatingAddress.fromPartial(e)) || [];
+    message.vif = (object.vif !== undefined && object.vif !== null) ? PortVif.fromPartial(object.vif) : undefined;
+    return message;
+  },
+};
+
+function createBasePortVif(): PortVif {
+  return { type: "", details: "", vnicType: "", profile: "" };
+}
+
+export const PortVif: MessageFns<PortVif> = {
+  encode(message: PortVif, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.type !== "") {
+      writer.uint32(10).string(message.type);
+    }
+    if (message.details !== "") {
+      writer.uint32(18).string(message.details);
+    }
+    if (message.vnicType !== "") {
+      writer.uint32(26).string(message.vnicType);
+    }
+    if (message.profile !== "") {
+      writer.uint32(34).string(message.profile);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PortVif {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePortVif();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.type = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.details = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.vnicType = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.profile = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PortVif>): PortVif {
+    return PortVif.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PortVif>): PortVif {
+    const message = createBasePortVif();
+    message.type = object.type ?? "";
+    message.details = object.details ?? "";
+    message.vnicType = object.vnicType ?? "";
+    message.profile = object.profile ?? "";
     return message;
   },
 };
@@ -1428,7 +1550,7 @@ export const GuestInterfaces: MessageFns<GuestInterfaces> = {
 };
 
 function createBaseGuestInterface(): GuestInterface {
-  return { portId: "", slot: 0, macAddress: undefined };
+  return { portId: "", slot: 0, macAddress: undefined, vif: undefined };
 }
 
 export const GuestInterface: MessageFns<GuestInterface> = {
@@ -1441,6 +1563,9 @@ export const GuestInterface: MessageFns<GuestInterface> = {
     }
     if (message.macAddress !== undefined) {
       writer.uint32(26).string(message.macAddress);
+    }
+    if (message.vif !== undefined) {
+      PortVif.encode(message.vif, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -1482,6 +1607,14 @@ export const GuestInterface: MessageFns<GuestInterface> = {
             message.macAddress = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.vif = PortVif.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1502,6 +1635,7 @@ export const GuestInterface: MessageFns<GuestInterface> = {
     message.portId = object.portId ?? "";
     message.slot = object.slot ?? 0;
     message.macAddress = object.macAddress ?? undefined;
+    message.vif = (object.vif !== undefined && object.vif !== null) ? PortVif.fromPartial(object.vif) : undefined;
     return message;
   },
 };

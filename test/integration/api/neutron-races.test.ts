@@ -4,6 +4,7 @@ import { cellEventsSubject } from "../../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
 import type { CellClient } from "../../../services/api/cells/cell-client.ts";
 import type { Cells } from "../../../services/api/cells/hydrate-servers.ts";
+import { endPreparedBindings } from "../../../services/api/compute/neutron-ports/end-prepared-bindings.ts";
 import { NeutronPortSettler } from "../../../services/api/compute/neutron-ports/neutron-port-settler.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks } from "../../contract/networking.contract.ts";
@@ -156,4 +157,37 @@ test("a late event about a failure takes no port from a call that is attaching i
   const body = { interfaceAttachment: { port_id: port.id } };
   expect((await rig.post(`/v2.1/servers/${id}/os-interface`, body, ANN)).statusCode).toBe(200);
   expect(rig.networking.all()).toMatchObject([{ id: port.id, deviceId: id, host: hostName(0) }]);
+});
+
+test("a binding that a live migration has left behind is deleted as soon as the server is at rest, and its own is kept", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }]);
+  const [port] = rig.networking.all();
+  await rig.networking.updatePort(port!.id, { host: hostName(0) }, port!.revision);
+  const bindings = async () => ((await rig.networking.bindings(port!.id)) ?? []).map(({ host }) => host);
+  await rig.networking.createBinding(port!.id, { host: "left", vnicType: "normal", profile: {} });
+  const admin = { ...ANN, "x-auth-token": "admin:one" };
+  const asked = { "os-migrateLive": { host: null, block_migration: "auto" } };
+  expect((await rig.post(`/v2.1/servers/${id}/action`, asked, admin)).statusCode).toBe(202);
+  expect(await rig.portNotes.dueNotes(-60_000, null, 10)).toMatchObject([{ serverUuid: id }]);
+  expect(await bindings()).toEqual([hostName(0), "left"]);
+  await rig.portNotes.endServers([id]);
+  await eventually("the end of the binding", async () => (await bindings()).join() === hostName(0));
+  await eventually(
+    "the note to be settled",
+    async () => (await rig.portNotes.dueNotes(-60_000, null, 10)).length === 0,
+  );
+});
+
+test.each([
+  { server: { host: hostName(0), taskState: "migrating" }, isDone: false, left: [hostName(0), "next"] },
+  { server: { host: hostName(0), taskState: null }, isDone: true, left: [hostName(0)] },
+  { server: { host: null, taskState: null }, isDone: true, left: [hostName(0), "next"] },
+])("bindings of a server are ended only when it rests on a host ($server)", async ({ server, isDone, left }) => {
+  const uuid = randomUUID();
+  const port = rig.networking.putPort({
+    ...{ projectId: "one", networkId: OWN_NETWORK, deviceId: uuid, host: hostName(0), vifType: "ovs" },
+  });
+  await rig.networking.createBinding(port.id, { host: "next", vnicType: "normal", profile: {} });
+  expect(await endPreparedBindings(rig.networking, { uuid, ...server })).toBe(isDone);
+  expect((await rig.networking.bindings(port.id))?.map(({ host }) => host)).toEqual(left);
 });

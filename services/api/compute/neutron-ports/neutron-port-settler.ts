@@ -10,6 +10,7 @@ import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { closeServer } from "../server-volumes/settle-building.ts";
+import { endPreparedBindings } from "./end-prepared-bindings.ts";
 import { refreshPorts } from "./refresh-ports.ts";
 import { releasePorts } from "./release-ports.ts";
 
@@ -118,10 +119,15 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known !== null && !(await refreshPorts(this.#neutron, ports.known, deletedPorts)))
+    else if (ports.known !== null && !(await this.#refresh(ports.known, deletedPorts)))
       return this.#waits.wait(key, WAIT_MS);
     else await this.#notes.settleNotes([note]);
     this.#waits.end(key);
+  }
+
+  async #refresh(known: Known, deletedPorts: readonly string[]): Promise<boolean> {
+    if (!(await refreshPorts(this.#neutron, known, deletedPorts))) return false;
+    return endPreparedBindings(this.#neutron.networking, known.server);
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {

@@ -66,6 +66,9 @@ async function move(
   if (deps.mover === null) throw unavailable("This process does not move servers.");
   const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
   const requested = await read(checks, target, body, call);
+  // The note stays open, so that the settler of ports looks for bindings that the migration has left behind.
+  if (requested.kind === "live-migrate")
+    await deps.neutron?.notes.openNotes([{ serverUuid: target.server.uuid, keptPorts: [] }]);
   await deps.mover.accept(target, requested, call, carrier);
   const { zone, manualDisk } = requested;
   if (manualDisk !== undefined) await writeChanges(deps, target.server.uuid, () => ({ manualDisk }));

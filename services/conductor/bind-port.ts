@@ -1,0 +1,105 @@
+import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import type { HostBinding } from "../../core/stores/port-bindings.ts";
+import type { PortVif } from "../../proto/gen/berth/shared.ts";
+import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
+
+/** How a port is connected on its host; null where Neutron does not tell. */
+export type BoundPort = { readonly kind: "bound"; readonly vif: PortVif | null } | Undone;
+
+/** The work of one task on the ports of its server. */
+export interface PortWork {
+  readonly networking: Networking;
+  readonly serverUuid: string;
+  readonly host: string;
+  readonly hasBindings: boolean;
+  /** Whether this conductor still carries out the task. Asked before each change. */
+  readonly mayWrite: () => Promise<boolean>;
+}
+
+/** How often one port may be changed by others while it is being bound. */
+const LOST_MAX = 10;
+/** Vif types of a binding that no driver has made. */
+const UNUSABLE = ["", "unbound", BINDING_FAILED];
+
+/**
+ * Binds a port to the host. A binding that was prepared for the host becomes the active one; otherwise the port is written in the revision in which it
+ * was read.
+ */
+export async function bindPort(work: PortWork, id: string, first: NeutronPort | undefined): Promise<BoundPort> {
+  const { networking, serverUuid, host, mayWrite } = work;
+  let port = first;
+  for (let lost = 0; lost < LOST_MAX; lost += 1) {
+    if (port === undefined || port.deviceId !== serverUuid) return notFound(id);
+    if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(port) };
+    if (!(await mayWrite())) return UNWANTED;
+    if (!(await activatePrepared(work, port))) {
+      const outcome = await networking.updatePort(id, { host }, port.revision);
+      if (outcome.kind === "updated") {
+        if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(outcome.port) };
+        return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
+      }
+      if (outcome.kind === "refused" || outcome.kind === "forbidden")
+        return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
+    }
+    [port] = await networking.ports({ id }, OWN_NAME);
+  }
+  return failed(`Port ${id} kept changing while it was being bound to ${host}.`, false);
+}
+
+/**
+ * Returns false if no binding to the host was prepared. Neutron does not bind a port by an update to a host that has a binding, so one that no driver has
+ * made, like that of a host which the server has left, is deleted.
+ */
+async function activatePrepared({ networking, host, hasBindings }: PortWork, port: NeutronPort): Promise<boolean> {
+  if (!hasBindings || port.host === "" || port.host === host) return false;
+  const prepared = (await networking.bindings(port.id))?.find((one) => one.host === host && !one.isActive);
+  if (prepared === undefined) return false;
+  if (!UNUSABLE.includes(prepared.vifType)) return (await networking.activateBinding(port.id, host)) === "active";
+  await networking.deleteBinding(port.id, host);
+  return false;
+}
+
+/** Prepares a binding to the host beside the active one, and deletes those that were prepared for other hosts. */
+export async function prepareBinding(work: PortWork, port: NeutronPort): Promise<BoundPort> {
+  const { networking, host, mayWrite } = work;
+  const { id, vnicType, profile } = port;
+  for (let lost = 0; lost < LOST_MAX; lost += 1) {
+    const bindings = await networking.bindings(id);
+    if (bindings === null) return notFound(id);
+    const present = bindings.find((one) => one.host === host);
+    const isUsable = present !== undefined && !UNUSABLE.includes(present.vifType);
+    if (present?.isActive || isUsable) {
+      const isAlone = await deletePrepared(work, id, bindings);
+      return isAlone ? { kind: "bound", vif: vifOf(present) } : UNWANTED;
+    }
+    if (!(await mayWrite())) return UNWANTED;
+    if (present !== undefined) await networking.deleteBinding(id, host);
+    const outcome = await networking.createBinding(id, { host, vnicType, profile });
+    if (outcome.kind === "refused")
+      return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
+    if (outcome.kind === "gone") return notFound(id);
+  }
+  return failed(`The bindings of port ${id} kept changing while one to ${host} was being prepared.`, false);
+}
+
+/** Deletes the bindings that were prepared for other hosts. Returns false if the task is no longer this conductor's. */
+export async function deletePrepared(
+  { networking, host, mayWrite }: PortWork,
+  id: string,
+  bindings: readonly HostBinding[],
+): Promise<boolean> {
+  for (const other of bindings) {
+    if (other.isActive || other.host === host) continue;
+    if (!(await mayWrite())) return false;
+    await networking.deleteBinding(id, other.host);
+  }
+  return true;
+}
+
+const notFound = (id: string): Undone => failed(`Port id ${id} could not be found.`, true);
+
+function vifOf(bound: Pick<HostBinding, "vifType" | "vifDetails" | "vnicType" | "profile">): PortVif | null {
+  const { vifType, vifDetails, vnicType, profile } = bound;
+  if (UNUSABLE.includes(vifType)) return null;
+  return { type: vifType, details: JSON.stringify(vifDetails), vnicType, profile: JSON.stringify(profile) };
+}
