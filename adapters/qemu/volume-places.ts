@@ -11,6 +11,8 @@ export interface GuestVolume {
   readonly isRoot?: boolean | undefined;
   /** How the host reaches it, as Cinder says (`mountedFile`). Absent for a volume of Berth's own. */
   readonly connection?: string | undefined;
+  /** Guests of other servers may have it, too. Absent for other volumes. */
+  readonly isShared?: boolean | undefined;
 }
 
 const TARGETS = 255;

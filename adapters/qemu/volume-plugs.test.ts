@@ -33,6 +33,18 @@ test("QEMU is told of a volume's files, and never finds them by a header", async
   expect(monitor.args("device_add")).toHaveLength(2);
 });
 
+test("a volume that other guests may have is opened past the host's memory, and QEMU lets others write to it", async () => {
+  const monitor = monitorOf({});
+  await plugVolume(monitor, { ...VOLUME, isShared: true }, async () => ({ path: "/m/v", format: "raw" }));
+  await plugVolume(monitor, VOLUME, async () => ({ path: "/m/v", format: "raw" }));
+  expect(monitor.args("blockdev-add")).toMatchObject([{ cache: { direct: true } }, { driver: "raw" }]);
+  expect(monitor.args("device_add")).toMatchObject([{ "share-rw": true }, { driver: "scsi-hd" }]);
+  expect(monitor.args("device_add")[1]).not.toHaveProperty("share-rw");
+  const shared = { ...VOLUME, isShared: true };
+  const plugged = plugVolume(monitor, shared, async () => ({ path: "/m/v", format: "qcow2" }));
+  await expect(plugged).rejects.toThrow("is a qcow2 file, which only one guest can have at a time");
+});
+
 test("a volume whose header names a file for its data when QEMU opens it reaches no guest", async () => {
   const monitor = monitorOf({ "format-specific": { data: { "data-file": "/etc/shadow" } } });
   const plugged = plugVolume(monitor, VOLUME, async () => ({ path: "/m/v", format: "qcow2" }));

@@ -18,27 +18,33 @@ const deviceOf = (volumeId: string): string => `volume-${volumeId}`;
 /**
  * Connects a volume to a guest whose QEMU exists: one that runs, is halted, or waits for another guest's memory. Does nothing if QEMU has the volume
  * already; otherwise `fileOf` tells its file. The device's serial number is the volume's id. QEMU locks the file, except for a guest that
- * waits, and refuses it while another guest has it. After a QemuError QEMU does not have the volume; after another error it may have it.
+ * waits, and refuses it while another guest has it, unless both share it. After a QemuError QEMU does not have the volume; after another error it may have it.
  */
 export async function plugVolume(
   guest: QemuMonitor,
   volume: GuestVolume,
   fileOf: () => Promise<VolumeFile>,
 ): Promise<void> {
-  const { volumeId, target, lun, isRoot } = volume;
+  const { volumeId, target, lun, isRoot, isShared = false } = volume;
   const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
   if (await hasDevice(guest, device)) return;
   const file = await fileOf();
+  if (isShared && file.format !== "raw")
+    throw new QemuError(
+      "storage",
+      `volume ${volumeId} is a ${file.format} file, which only one guest can have at a time: use a raw one for a volume of several servers`,
+    );
   // An agent that died in the middle left the node, perhaps with another path.
   await removeNode(guest, node);
   try {
-    await guest.execute("blockdev-add", { "node-name": node, ...blockdevOf(file) });
+    await guest.execute("blockdev-add", { "node-name": node, ...blockdevOf(file), ...(isShared && UNCACHED) });
     if (file.format === "qcow2") await refuseExternalData(guest, node, volumeId);
     await guest.execute("device_add", {
       ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
       ...{ serial: volumeId, device_id: volumeId },
       // The disks of the machine are numbered from 1 on.
       ...(isRoot === true && { bootindex: 0 }),
+      ...(isShared && { "share-rw": true }),
     });
   } catch (error) {
     if (!(error instanceof QmpError) || error.code !== "refused") throw error;
@@ -49,6 +55,9 @@ export async function plugVolume(
     });
   }
 }
+
+/** What one host has in its memory, the guests of other hosts do not see. */
+const UNCACHED = { cache: { direct: true } };
 
 /** QEMU is told of all files, so that it follows no header, which a guest elsewhere may have changed since it was read. */
 function blockdevOf({ path, format, backing }: VolumeFile): object {

@@ -3,6 +3,7 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
+import { MULTIATTACH_TRAIT } from "../../core/scheduling/request/asked.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -81,8 +82,8 @@ export class FakeDriver implements Driver {
     // Its guests boot from no image, so there is no signature that could be wrong.
     ...["interfaces", "trusted-certs"],
   ] as const);
-  /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
-  readonly traits = [];
+  /** Tests and simulations give hosts the other traits that they need in the hosts' own configuration. */
+  readonly traits = [MULTIATTACH_TRAIT];
   readonly pinningOf = (): null => null;
   readonly measure = async (name: GuestName) => pretendedDiagnostics(this.#guests.get(keyOf(name)));
   readonly #options: FakeDriverOptions;

@@ -206,6 +206,74 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.sweepEnded({ servers: own.map(({ serverUuid }) => serverUuid) })).toMatchObject({ ended: 0 });
     });
 
+    test("several servers have a shared volume at a time, each of them once, and the end of one leaves the others", async () => {
+      const copy = volume({ inCinder: true });
+      const own = [0, 1, 2].map(() => attachment());
+      const [first, second, third] = own as [NewAttachment, NewAttachment, NewAttachment];
+      const reserved = await Promise.all(
+        [...own, attachment({ serverUuid: first.serverUuid, device: "/dev/vdc" })].map((one) =>
+          store.reserveShared(copy, one),
+        ),
+      );
+      expect(reserved.toSorted()).toEqual(["reserved", "reserved", "reserved", "taken"]);
+      expect(await store.volumes([copy.id])).toHaveLength(3);
+      const taskOf = async (serverUuid: string) =>
+        (await store.volumesOfServers([serverUuid]))[0]?.attachment?.taskId ?? "";
+      for (const { serverUuid } of [first, second]) {
+        const taskId = await taskOf(serverUuid);
+        expect(await store.confirmAttached(copy.id, taskId, NOW_MS)).toBe(true);
+      }
+      const phases = async () =>
+        Object.fromEntries(
+          (await store.volumes([copy.id])).map((one) => [one.attachment?.serverUuid, one.attachment?.phase]),
+        );
+      const [a, b, c] = own.map(({ serverUuid }) => serverUuid) as [string, string, string];
+      expect(await phases()).toEqual({ [a]: "attached", [b]: "attached", [c]: "attaching" });
+      expect(await store.release(copy.id, await taskOf(c))).toBe(true);
+      const taskId = randomUUID();
+      expect(await store.beginDetaching(copy.id, { serverUuid: c, taskId })).toBe(false);
+      expect(await store.beginDetaching(copy.id, { serverUuid: b, taskId })).toBe(true);
+      expect(await phases()).toEqual({ [a]: "attached", [b]: "detaching" });
+      expect(await store.setDeleteOnTermination(copy.id, a, true)).toBe(true);
+      expect((await store.volumesOfServers([b]))[0]?.attachment?.deleteOnTermination).toBe(false);
+      const attachmentId = randomUUID();
+      expect(await store.setAttachmentId(copy.id, { serverUuid: a, attachmentId })).toBe(true);
+      expect(await store.endAttachment(copy.id, third.attachmentId, false)).toBeNull();
+      expect(await store.release(copy.id, taskId)).toBe(true);
+      expect(await store.endAttachment(copy.id, attachmentId, false)).toBe("deleted");
+      expect(await store.volumes([copy.id])).toEqual([]);
+    });
+
+    test("a server has a shared volume under a device of its own, beside what an earlier version has reserved", async () => {
+      const copy = volume({ inCinder: true });
+      await store.copyVolume(copy);
+      const [before, after] = [attachment(), attachment()];
+      await store.reserve(copy.id, before);
+      expect(await store.reserveShared(copy, attachment({ serverUuid: before.serverUuid, device: "/dev/vdc" }))).toBe(
+        "taken",
+      );
+      const other = await added();
+      await store.reserve(other.id, after);
+      expect(await store.reserveShared(copy, attachment({ serverUuid: after.serverUuid }))).toBe("device-taken");
+      const shared = attachment({ serverUuid: after.serverUuid, device: "/dev/vdc" });
+      expect(await store.reserveShared(copy, shared)).toBe("reserved");
+      expect(await store.release(copy.id, before.taskId)).toBe(true);
+      expect(await store.deleteVolume(copy.id)).toBe("deleted");
+      expect(await store.volumes([copy.id])).toMatchObject([{ attachment: { serverUuid: after.serverUuid } }]);
+      expect(await store.deleteVolume(copy.id)).toBe("taken");
+    });
+
+    test("a page of volumes that wait for a cell never ends within a shared one", async () => {
+      const copy = volume({ inCinder: true });
+      for (const one of [attachment(), attachment(), attachment()]) await store.reserveShared(copy, one);
+      expect((await store.unsettled(null, 1)).map(({ id }) => id)).toEqual([copy.id, copy.id, copy.id]);
+      expect(await store.unsettled(copy.id, 9)).toEqual([]);
+      expect(await sweep()).toBe(3);
+      expect((await store.unsettled(null, 9)).map(({ attachment: one }) => one?.phase)).toEqual(
+        Array(3).fill("detaching"),
+      );
+    });
+
     test("lists the volumes that wait for a cell, by id", async () => {
       const ids = (await Promise.all([added(), added(), added(), added()])).map(({ id }) => id).sort();
       const requested = ids.map(() => attachment());

@@ -98,6 +98,34 @@ test("a volume that another server has, or that Cinder does not show or give, is
   expect(await listed(other)).toEqual([]);
 });
 
+test("several servers have a volume that allows it, and one that loses it or ends leaves it to the others", async () => {
+  const id = newVolume({ isMultiattach: true });
+  const [one, other] = [await boot(), await boot()];
+  const disk = newVolume({ isBootable: true });
+  const third = await boot([root(disk), root(id, { boot_index: -1, delete_on_termination: true })]);
+  for (const server of [one, other]) expect((await attach(server, id)).status).toBe(200);
+  const users = () =>
+    find(id)
+      ?.attachedTo.map(({ serverUuid }) => serverUuid)
+      .toSorted();
+  await eventually("all three to have it", () => users()?.length === 3);
+  expect(users()).toEqual([one, other, third].toSorted());
+  const twice = await attach(one, id);
+  expect([twice.status, twice.json.badRequest.message]).toEqual([400, `Invalid volume: volume ${id} already attached`]);
+  const old = await cloud.call("POST", urlOf(await boot()), { volumeAttachment: { volumeId: id } }, 59);
+  expect([old.status, old.json.badRequest.message]).toEqual([
+    400,
+    "Multiattach volumes are only supported starting with compute API version 2.60.",
+  ]);
+  await eventually("the detachment to be taken", async () => (await detach(one, id)).status === 202);
+  await eventually("the other two to have it", () => users()?.length === 2);
+  await eventually("the api to know", async () => (await phases(third)).join() === "attached,attached");
+  await cloud.call("DELETE", `/v2.1/servers/${third}`);
+  await eventually("the other server to have it alone", () => users()?.join() === other);
+  expect([find(id)?.status, await listed(other)]).toMatchObject(["in-use", [{ volumeId: id }]]);
+  expect([await listed(one), await phases(one), await phases(third)]).toEqual([[], [], []]);
+});
+
 test("a server boots from a volume, and its end deletes the volumes that it was to delete, and releases the others", async () => {
   const [disk, data] = [newVolume({ isBootable: true }), newVolume()];
   const id = await boot([root(disk), root(data, { boot_index: -1, delete_on_termination: true })]);

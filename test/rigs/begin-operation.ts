@@ -23,7 +23,7 @@ export function volumeOf(server: number): ServerVolume {
     volumeId: `0000feed-0000-4000-8000-${String(server).padStart(12, "0")}`,
     attachmentId: `0000beef-0000-4000-8000-${String(server).padStart(12, "0")}`,
     ...{ device: "/dev/sda", tag: "", deleteOnTermination: false, sizeBytes: 2 ** 30, isRoot: false },
-    ...{ imageRef: "", imageProperties: {}, inCinder: false, connection: "" },
+    ...{ imageRef: "", imageProperties: {}, inCinder: false, connection: "", isMultiattach: false },
   };
 }
 

@@ -17,14 +17,13 @@ import {
 } from "../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-type Stored = Omit<VolumeRecord, "attachment"> & {
-  readonly attachment:
-    | (Omit<VolumeAttachment, "phaseAgeMs"> & { readonly phaseAtMs: number; readonly turn: number })
-    | null;
-};
+type StoredAttachment = Omit<VolumeAttachment, "phaseAgeMs"> & { readonly phaseAtMs: number; readonly turn: number };
+type Stored = Omit<VolumeRecord, "attachment"> & { readonly attachment: StoredAttachment | null };
+type Taken = Stored & { readonly key: string; readonly attachment: StoredAttachment };
 
 /** The in-process twin of the table of volumes. It works over the store that holds the requests. */
 export class MemoryVolumeStore implements VolumeStore {
+  /** By the id of the volume, and for a shared one by its id and its server's. */
   readonly #volumes = new Map<string, Stored>();
   readonly #clock: Pick<Clock, "now">;
   readonly #requests: Pick<ApiStore, "requests">;
@@ -66,7 +65,7 @@ export class MemoryVolumeStore implements VolumeStore {
   }
 
   async volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]> {
-    return [...new Set(ids)].flatMap((id) => this.#volumes.get(id) ?? []).map((volume) => this.#shown(volume));
+    return [...this.#volumes.values()].filter(({ id }) => ids.includes(id)).map((volume) => this.#shown(volume));
   }
 
   async listVolumes({
@@ -108,7 +107,7 @@ export class MemoryVolumeStore implements VolumeStore {
 
   async deleteVolume(id: string): Promise<"deleted" | "taken" | "unknown"> {
     const volume = this.#volumes.get(id);
-    if (volume === undefined) return "unknown";
+    if (volume === undefined) return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
     if (volume.attachment !== null) return "taken";
     this.#volumes.delete(id);
     return "deleted";
@@ -125,6 +124,16 @@ export class MemoryVolumeStore implements VolumeStore {
     const volume = this.#volumes.get(id);
     if (volume === undefined) return "unknown";
     if (volume.attachment !== null) return "taken";
+    return this.#attach(id, volume, attachment);
+  }
+
+  async reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">> {
+    if (this.#find(volume.id, ({ serverUuid }) => serverUuid === attachment.serverUuid) !== null) return "taken";
+    const copy = { ...structuredClone(volume), updatedAtMs: null, attachment: null };
+    return this.#attach(`${volume.id} ${attachment.serverUuid}`, copy, attachment);
+  }
+
+  #attach(key: string, volume: Stored, attachment: NewAttachment): "reserved" | "device-taken" {
     const isTaken = [...this.#volumes.values()].some(
       (other) =>
         other.attachment?.serverUuid === attachment.serverUuid && other.attachment.device === attachment.device,
@@ -132,96 +141,108 @@ export class MemoryVolumeStore implements VolumeStore {
     if (isTaken) return "device-taken";
     this.#turn += 1;
     const phase = { phase: "attaching", phaseAtMs: this.#clock.now(), attachedAtMs: null, turn: this.#turn } as const;
-    this.#volumes.set(id, { ...volume, attachment: { ...attachment, ...phase } });
+    this.#volumes.set(key, { ...volume, attachment: { ...attachment, ...phase } });
     return "reserved";
   }
 
+  /** The record of the volume whose attachment is the one that is meant. */
+  #find(id: string, isMeant: (attachment: StoredAttachment) => boolean): Taken | null {
+    for (const [key, volume] of this.#volumes) {
+      const { attachment } = volume;
+      if (volume.id === id && attachment !== null && isMeant(attachment)) return { ...volume, key, attachment };
+    }
+    return null;
+  }
+
   async beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
-    const attachment = this.#volumes.get(id)?.attachment;
-    if (attachment?.phase !== "attached" || attachment.serverUuid !== of.serverUuid) return false;
+    const taken = this.#find(id, ({ serverUuid, phase }) => serverUuid === of.serverUuid && phase === "attached");
+    if (taken === null) return false;
     const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: of.taskId } as const;
-    return this.#put(id, { ...attachment, ...since }, { making: null });
+    return this.#put(taken.key, { ...taken.attachment, ...since }, { making: null });
   }
 
   async confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean> {
-    const attachment = this.#volumes.get(id)?.attachment;
-    if (attachment?.taskId !== taskId) return false;
+    const taken = this.#find(id, (attachment) => attachment.taskId === taskId);
+    if (taken === null) return false;
+    const { key, attachment } = taken;
     const attachedAtMs = attachment.attachedAtMs ?? nowMs;
     const since = { phase: "attached", phaseAtMs: this.#clock.now(), attachedAtMs } as const;
-    return this.#put(id, { ...attachment, ...since, taskId: null, cell: cell ?? attachment.cell }, { making: null });
+    return this.#put(key, { ...attachment, ...since, taskId: null, cell: cell ?? attachment.cell }, { making: null });
   }
 
   async release(id: string, taskId: string): Promise<boolean> {
-    const volume = this.#volumes.get(id);
-    if (volume?.attachment?.taskId !== taskId) return false;
-    return isBuiltWith(volume.making, volume.attachment) ? this.#volumes.delete(id) : this.#put(id, null);
+    const taken = this.#find(id, (attachment) => attachment.taskId === taskId);
+    if (taken === null) return false;
+    return isBuiltWith(taken.making, taken.attachment) ? this.#volumes.delete(taken.key) : this.#free(taken);
   }
 
   async setAttachmentId(
     id: string,
     of: { readonly serverUuid: string; readonly attachmentId: string },
   ): Promise<boolean> {
-    const attachment = this.#volumes.get(id)?.attachment;
-    if (attachment?.serverUuid !== of.serverUuid) return false;
-    return this.#put(id, { ...attachment, attachmentId: of.attachmentId });
+    const taken = this.#find(id, ({ serverUuid }) => serverUuid === of.serverUuid);
+    return taken !== null && this.#put(taken.key, { ...taken.attachment, attachmentId: of.attachmentId });
   }
 
   async setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean> {
-    const attachment = this.#volumes.get(id)?.attachment;
-    if (attachment?.serverUuid !== serverUuid) return false;
-    return this.#put(id, { ...attachment, deleteOnTermination: value });
+    const taken = this.#find(id, (attachment) => attachment.serverUuid === serverUuid);
+    return taken !== null && this.#put(taken.key, { ...taken.attachment, deleteOnTermination: value });
   }
 
   async sweepEnded(range: SweptVolumes): Promise<SweepOutcome> {
     const page = this.#swept(range);
-    const open = page.flatMap(({ id, attachment }) =>
-      attachment !== null && (attachment.phase === "attached" || attachment.taskId !== null) ? { id, attachment } : [],
-    );
+    const open = page.filter(({ attachment }) => attachment.phase === "attached" || attachment.taskId !== null);
     const records = await this.#requests.requests(open.map(({ attachment }) => attachment.serverUuid));
     const known = new Map(records.map((record) => [record.serverUuid, record]));
-    const isMade = (id: string) => (this.#volumes.get(id)?.making ?? null) !== null;
     const over = open.filter(({ attachment: { serverUuid, taskId } }) => {
       const record = known.get(serverUuid);
       return record === undefined ? taskId !== serverUuid : record.state === "deleted";
     });
-    for (const { id, attachment } of over) {
+    for (const { key, making, attachment } of over) {
       const cell = attachment.cell || (known.get(attachment.serverUuid)?.cell ?? "");
-      const deleteOnTermination = attachment.deleteOnTermination && (attachment.phase === "attached" || isMade(id));
+      const deleteOnTermination =
+        attachment.deleteOnTermination && (attachment.phase === "attached" || making !== null);
       const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: null } as const;
-      this.#put(id, { ...attachment, ...since, cell, deleteOnTermination });
+      this.#put(key, { ...attachment, ...since, cell, deleteOnTermination });
     }
     const isFull = "limit" in range && page.length === range.limit;
-    return { ended: over.length, next: isFull ? (page.at(-1)?.id ?? null) : null };
+    return { ended: over.length, next: isFull ? (page.at(-1)?.key ?? null) : null };
   }
 
-  #swept(range: SweptVolumes): readonly Stored[] {
-    const taken = [...this.#volumes.values()].filter(({ attachment }) => attachment !== null);
-    if ("servers" in range)
-      return taken.filter(({ attachment }) => range.servers.includes(attachment?.serverUuid ?? ""));
+  #swept(range: SweptVolumes): readonly Taken[] {
+    const taken = [...this.#volumes].flatMap(([key, { attachment, ...volume }]) =>
+      attachment === null ? [] : { ...volume, key, attachment },
+    );
+    if ("servers" in range) return taken.filter(({ attachment }) => range.servers.includes(attachment.serverUuid));
     return taken
-      .filter(({ id }) => range.after === null || id > range.after)
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .filter(({ key }) => range.after === null || key > range.after)
+      .sort((a, b) => (a.key < b.key ? -1 : 1))
       .slice(0, range.limit);
   }
 
   async unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]> {
-    return [...this.#volumes.values()]
+    const found = [...this.#volumes.values()]
       .filter(
         ({ id, attachment }) =>
           attachment !== null && attachment.phase !== "attached" && (after === null || id > after),
       )
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
-      .slice(0, limit)
-      .map((volume) => this.#shown(volume));
+      .sort((a, b) => (a.id < b.id ? -1 : a.id === b.id ? 0 : 1));
+    const last = found[limit - 1]?.id;
+    return found.filter(({ id }, at) => at < limit || id === last).map((volume) => this.#shown(volume));
   }
 
   async endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
-    const volume = this.#volumes.get(id);
-    if (volume?.attachment?.attachmentId !== attachmentId) return null;
-    const ends = volume.attachment.deleteOnTermination || (volume.making !== null && neverRan);
-    if (ends) this.#volumes.delete(id);
-    else this.#put(id, null);
+    const taken = this.#find(id, (attachment) => attachment.attachmentId === attachmentId);
+    if (taken === null) return null;
+    const ends = taken.attachment.deleteOnTermination || (taken.making !== null && neverRan);
+    if (ends) this.#volumes.delete(taken.key);
+    else this.#free(taken);
     return ends ? "deleted" : "released";
+  }
+
+  /** A copy of a shared volume ends with its attachment. */
+  #free({ key, id }: Taken): boolean {
+    return key === id ? this.#put(key, null) : this.#volumes.delete(key);
   }
 
   #usageOf(projectId: string): VolumeUsage {
@@ -229,10 +250,10 @@ export class MemoryVolumeStore implements VolumeStore {
     return { volumes: owned.length, gib: owned.reduce((sum, { sizeGib }) => sum + sizeGib, 0) };
   }
 
-  #put(id: string, attachment: Stored["attachment"], changes: { readonly making?: null } = {}): boolean {
-    const volume = this.#volumes.get(id);
+  #put(key: string, attachment: StoredAttachment | null, changes: { readonly making?: null } = {}): boolean {
+    const volume = this.#volumes.get(key);
     const making = attachment === null ? { making: null } : changes;
-    if (volume !== undefined) this.#volumes.set(id, { ...volume, ...making, attachment });
+    if (volume !== undefined) this.#volumes.set(key, { ...volume, ...making, attachment });
     return volume !== undefined;
   }
 

@@ -23,9 +23,18 @@ const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attach
 const INSERT_VOLUME = `insert into volumes
     (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making, created_at_ms)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
+/** The rows of the volumes with these ids: one for each server that has a shared one. */
+const OF_VOLUMES = "((id = any ($1::uuid[]) and volume_id is null) or volume_id = any ($1::uuid[]))";
 const RESERVE = `update volumes set phase = 'attaching', phase_at = clock_timestamp(), reserved_at = clock_timestamp(), server_uuid = $2, cell = $3,
     attachment_id = $4, mapping_uuid = $5, device = $6, tag = $7, delete_on_termination = $8, task_id = $9
   where id = any ($1::uuid[]) and phase is null returning id`;
+const RESERVE_SHARED = `insert into volumes
+    (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making, created_at_ms,
+     phase, phase_at, reserved_at, server_uuid, cell, attachment_id, mapping_uuid, device, tag, delete_on_termination, task_id, volume_id)
+  select gen_random_uuid(), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'attaching', clock_timestamp(), clock_timestamp(), $13, $14, $15, $16, $17,
+    $18, $19, $20, $1::uuid
+  where not exists (select from volumes where id = $1::uuid and volume_id is null and server_uuid = $13)
+  on conflict (volume_id, server_uuid) where volume_id is not null do nothing returning id`;
 /** The attachment of a server that is gone ends. */
 const END = `phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
   delete_on_termination = delete_on_termination and (phase = 'attached' or making is not null),
@@ -87,7 +96,7 @@ export class PostgresVolumeStore implements VolumeStore {
   }
 
   async volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]> {
-    return this.#records("volumes", "where id = any ($1::uuid[])", [onlyUuids(ids)]);
+    return this.#records("volumes", `where ${OF_VOLUMES}`, [onlyUuids(ids)]);
   }
 
   async listVolumes(query: VolumeQuery): Promise<readonly VolumeRecord[]> {
@@ -148,22 +157,25 @@ export class PostgresVolumeStore implements VolumeStore {
   }
 
   async reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome> {
-    const reserved = await runStored("reserve_volume", async () => {
+    const outcome = await this.#reserveBy("reserve_volume", RESERVE, reservedBy(id, attachment));
+    if (outcome !== "taken") return outcome;
+    return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
+  }
+
+  reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">> {
+    const values = [...valuesOf(volume), ...reservedBy(volume.id, attachment).slice(1)];
+    return this.#reserveBy("reserve_shared_volume", RESERVE_SHARED, values);
+  }
+
+  #reserveBy(name: string, text: string, values: readonly unknown[]) {
+    return runStored(name, async () => {
       try {
-        const rows = await queryRows(this.#pool, {
-          name: "reserve_volume",
-          text: RESERVE,
-          values: reservedBy(id, attachment),
-        });
-        return rows.length > 0;
+        return (await queryRows(this.#pool, { name, text, values })).length > 0 ? "reserved" : "taken";
       } catch (error) {
         if ((error as { readonly code?: unknown }).code === UNIQUE_VIOLATION) return "device-taken";
         throw error;
       }
     });
-    if (reserved === "device-taken") return reserved;
-    if (reserved) return "reserved";
-    return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
   }
 
   setMade(id: string, { id: madeId, sizeGib, availabilityZone, isBootable }: MadeVolume): Promise<boolean> {
@@ -179,7 +191,7 @@ export class PostgresVolumeStore implements VolumeStore {
     return this.#write(
       "begin_detaching",
       `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = $3, making = null
-        where id = any ($1::uuid[]) and server_uuid = $2 and phase = 'attached'`,
+        where ${OF_VOLUMES} and server_uuid = $2 and phase = 'attached'`,
       [onlyUuids([id]), of.serverUuid, of.taskId],
     );
   }
@@ -189,7 +201,7 @@ export class PostgresVolumeStore implements VolumeStore {
       "confirm_attached",
       `update volumes set phase = 'attached', phase_at = clock_timestamp(), task_id = null, attached_at_ms = coalesce(attached_at_ms, $3),
           cell = coalesce($4, cell), making = null
-        where id = any ($1::uuid[]) and task_id = $2`,
+        where ${OF_VOLUMES} and task_id = $2`,
       [onlyUuids([id]), taskId, nowMs, cell ?? null],
     );
   }
@@ -198,11 +210,11 @@ export class PostgresVolumeStore implements VolumeStore {
     const rows = await queryStored(this.#pool, {
       name: "release_volume",
       text: `with over as (
-          select id, ${IS_BUILT_WITH} as is_built from volumes where id = any ($1::uuid[]) and task_id = $2 for update
+          select id, ${IS_BUILT_WITH} or volume_id is not null as ends from volumes where ${OF_VOLUMES} and task_id = $2 for update
         ), deleted as (
-          delete from volumes v using over where v.id = over.id and over.is_built returning v.id
+          delete from volumes v using over where v.id = over.id and over.ends returning v.id
         ), released as (
-          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.is_built returning v.id
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.ends returning v.id
         )
         select id from deleted union all select id from released`,
       values: [onlyUuids([id]), taskId],
@@ -213,7 +225,7 @@ export class PostgresVolumeStore implements VolumeStore {
   setAttachmentId(id: string, of: { readonly serverUuid: string; readonly attachmentId: string }): Promise<boolean> {
     return this.#write(
       "set_attachment_id",
-      "update volumes set attachment_id = $3 where id = any ($1::uuid[]) and server_uuid = $2",
+      `update volumes set attachment_id = $3 where ${OF_VOLUMES} and server_uuid = $2`,
       [onlyUuids([id]), of.serverUuid, of.attachmentId],
     );
   }
@@ -221,7 +233,7 @@ export class PostgresVolumeStore implements VolumeStore {
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean> {
     return this.#write(
       "set_delete_on_termination",
-      "update volumes set delete_on_termination = $3 where id = any ($1::uuid[]) and server_uuid = any ($2::uuid[])",
+      `update volumes set delete_on_termination = $3 where ${OF_VOLUMES} and server_uuid = any ($2::uuid[])`,
       [onlyUuids([id]), onlyUuids([serverUuid]), value],
     );
   }
@@ -261,7 +273,8 @@ export class PostgresVolumeStore implements VolumeStore {
   async unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]> {
     return this.#records(
       "unsettled_volumes",
-      "where phase in ('attaching', 'detaching') and ($1::uuid is null or id > $1) order by id limit $2",
+      `where phase in ('attaching', 'detaching') and ($1::uuid is null or coalesce(volume_id, id) > $1)
+        order by coalesce(volume_id, id) fetch first $2 rows with ties`,
       [after, limit],
     );
   }
@@ -270,11 +283,12 @@ export class PostgresVolumeStore implements VolumeStore {
     const rows = await queryStored<{ deleted: boolean }>(this.#pool, {
       name: "end_attachment",
       text: `with over as (
-          select id, delete_on_termination or (making is not null and $3) as ends from volumes where id = any ($1::uuid[]) and attachment_id = $2 for update
+          select id, volume_id, delete_on_termination or (making is not null and $3) as ends from volumes
+          where ${OF_VOLUMES} and attachment_id = $2 for update
         ), deleted as (
-          delete from volumes v using over where v.id = over.id and over.ends returning true as deleted
+          delete from volumes v using over where v.id = over.id and (over.ends or over.volume_id is not null) returning over.ends as deleted
         ), released as (
-          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.ends returning false as deleted
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.ends and over.volume_id is null returning false as deleted
         )
         select deleted from deleted union all select deleted from released`,
       values: [onlyUuids([id]), attachmentId, neverRan],

@@ -22,6 +22,8 @@ type AttachmentColumns = {
 /** A row of `volumes`. The columns of the attachment are all null while no server has the volume. */
 export type VolumeRow = {
   readonly id: string;
+  /** The volume of a row whose id is another one. */
+  readonly volume_id: string | null;
   readonly project_id: string;
   readonly user_id: string;
   readonly name: string;
@@ -37,13 +39,13 @@ export type VolumeRow = {
   readonly revision: number;
 } & (AttachmentColumns | { readonly phase: null });
 
-export const VOLUME_COLUMNS = `id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making,
+export const VOLUME_COLUMNS = `id, volume_id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making,
   created_at_ms::float8, updated_at_ms::float8, revision, phase, attached_at_ms::float8, server_uuid, cell, attachment_id, mapping_uuid, device, tag,
   delete_on_termination, task_id, (extract(epoch from clock_timestamp() - phase_at) * 1000)::float8 as phase_age_ms`;
 
 export function recordOfVolume(row: VolumeRow): VolumeRecord {
   return {
-    id: row.id,
+    id: row.volume_id ?? row.id,
     projectId: row.project_id,
     userId: row.user_id,
     name: row.name,

@@ -1,4 +1,4 @@
-import type { Asked } from "./asked.ts";
+import { type Asked, MULTIATTACH_TRAIT } from "./asked.ts";
 import { agreedFlag, agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
@@ -42,7 +42,7 @@ const BY_FLAG: Readonly<Record<string, string>> = {
 
 /**
  * Requires traits for what the host's driver must support: secure boot, address size, sound, packed virtqueues, encrypted disks, stateless
- * firmware, accelerators (`accel:device_profile`). They are required of the root, because drivers report them there.
+ * firmware, accelerators (`accel:device_profile`), volumes that several servers may have. They are required of the root, because drivers report them there.
  */
 export const driverCapabilities: TranslationRule = (asked, draft) => {
   for (const { name, prefix, traits } of BY_CHOICE) {
@@ -57,6 +57,7 @@ export const driverCapabilities: TranslationRule = (asked, draft) => {
     if (read.value === true) draft.requireOfRoot(wanted);
   }
   if (asked.flavor.extraSpecs["accel:device_profile"]) draft.requireOfRoot("COMPUTE_ACCELERATORS");
+  if (asked.sharesVolumes === true) draft.requireOfRoot(MULTIATTACH_TRAIT);
   return encryptionFormat(asked, (name) => draft.requireOfRoot(name));
 };
 

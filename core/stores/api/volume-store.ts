@@ -5,7 +5,7 @@
 export const ATTACHMENT_PHASES = ["attaching", "attached", "detaching"] as const;
 export type AttachmentPhase = (typeof ATTACHMENT_PHASES)[number];
 
-/** The server that has a volume, will get it, or had it last. A volume has one at most. */
+/** The server that has a volume, will get it, or had it last. A volume has one at most, except a shared one. */
 export interface VolumeAttachment {
   readonly phase: AttachmentPhase;
   readonly serverUuid: string;
@@ -35,6 +35,7 @@ export interface VolumeAttachment {
  */
 export type VolumeMaking = "asked" | "made";
 
+/** A volume. One of Cinder that several servers may have at a time (a shared one) has a record for each of its servers. */
 export interface VolumeRecord {
   readonly id: string;
   readonly projectId: string;
@@ -118,7 +119,8 @@ export interface SweepOutcome {
  * Volumes, and which server has each. Both implementations (Postgres, in-memory) pass test/contract/volume-store. Operating failures throw the
  * store's error.
  *
- * A volume goes from one server to another only over `reserve`, which takes only a volume without an attachment. An attachment ends by
+ * A volume goes from one server to another only over `reserve`, which takes only a volume without an attachment. A shared one has an attachment for each
+ * server, which the functions below tell apart by the server, the operation or the attachment. An attachment ends by
  * `release` and `endAttachment`, whose callers know from the cell that no guest has the volume and that the operation can no longer begin.
  */
 export interface VolumeStore {
@@ -137,7 +139,7 @@ export interface VolumeStore {
    * its id.
    */
   copyVolume(volume: NewVolume): Promise<boolean>;
-  /** The existing volumes with these ids, in any order. */
+  /** The existing volumes with these ids, in any order, and for a shared one a record for each of its servers. */
   volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]>;
   /** Volumes, newest first. Volumes of the same time are sorted by id. */
   listVolumes(query: VolumeQuery): Promise<readonly VolumeRecord[]>;
@@ -158,6 +160,11 @@ export interface VolumeStore {
   volumesOfServers(serverUuids: readonly string[]): Promise<readonly VolumeRecord[]>;
   /** Reserves a volume that no server has. Of concurrent calls for one volume, only one gets it. */
   reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome>;
+  /**
+   * Reserves a copy of a volume that several servers may have at a time. Each server gets it once; of concurrent calls for one server and volume, only one
+   * gets it. The copy ends with the attachment.
+   */
+  reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">>;
   /** attached → detaching by this operation. False if the server does not have the volume attached. */
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean>;
   /**
@@ -181,7 +188,10 @@ export interface VolumeStore {
    * (null: from the beginning).
    */
   sweepEnded(range: SweptVolumes): Promise<SweepOutcome>;
-  /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */
+  /**
+   * Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning): `limit` of them, and
+   * what else has the last one's id, so that a page never ends within a shared volume.
+   */
   unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]>;
   /**
    * Ends an attachment whose server is gone: the volume is deleted with it, or released. A volume that was made for a server that `neverRan` is deleted in any

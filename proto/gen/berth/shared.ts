@@ -186,6 +186,8 @@ export interface ServerVolume {
    */
   inCinder: boolean;
   connection: string;
+  /** Several servers may have it at a time. */
+  isMultiattach: boolean;
 }
 
 export interface ServerVolume_ImagePropertiesEntry {
@@ -1798,6 +1800,7 @@ function createBaseServerVolume(): ServerVolume {
     imageProperties: {},
     inCinder: false,
     connection: "",
+    isMultiattach: false,
   };
 }
 
@@ -1835,6 +1838,9 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     }
     if (message.connection !== "") {
       writer.uint32(90).string(message.connection);
+    }
+    if (message.isMultiattach !== false) {
+      writer.uint32(96).bool(message.isMultiattach);
     }
     return writer;
   },
@@ -1943,6 +1949,14 @@ export const ServerVolume: MessageFns<ServerVolume> = {
             message.connection = reader.string();
             continue;
           }
+          case 12: {
+            if (tag !== 96) {
+              break;
+            }
+
+            message.isMultiattach = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1979,6 +1993,7 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     );
     message.inCinder = object.inCinder ?? false;
     message.connection = object.connection ?? "";
+    message.isMultiattach = object.isMultiattach ?? false;
     return message;
   },
 };

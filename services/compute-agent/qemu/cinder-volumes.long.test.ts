@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
@@ -108,6 +108,32 @@ describe.skipIf(skipped !== null)(
       const before = onDisk(to).console.length;
       await other.power(to, "hard-reboot", NEVER);
       await boots(to, before);
+    });
+
+    test("guests of two hosts have a shared volume at a time, and what is not shared has one guest", async () => {
+      const shared = { ...inCinder(4, "raw"), isMultiattach: true };
+      writeFileSync(fileOf(shared), "");
+      truncateSync(fileOf(shared), shared.sizeBytes);
+      const orders = [1, 2].map((number) => {
+        const server = serverSpec(number, {
+          flavor: NANO_FLAVOR,
+          imageRef: "",
+          volumes: [inCinder(10 + number, "raw", { isRoot: true })],
+        });
+        return { ...orderOf([]), host: `h${number}`, serverUuid: server.uuid, attemptId: `task/${number}`, server };
+      });
+      for (const { server } of orders) writeFileSync(fileOf(server.volumes[0]!), nanoImage());
+      const guests = [await prepared(orders[0]!), await prepared(orders[1]!, other)] as const;
+      await driver.start(guests[0], NEVER);
+      await other.start(guests[1], NEVER);
+      await driver.attachVolume(guests[0], shared, NEVER);
+      await other.attachVolume(guests[1], shared, NEVER);
+      expect(guests.map((guest) => isOpen(guest, shared))).toEqual([true, true]);
+      await driver.detachVolume(guests[0], shared.volumeId, NEVER);
+      expect(guests.map((guest) => isOpen(guest, shared))).toEqual([false, true]);
+      const alone = { ...shared, isMultiattach: false };
+      await expect(driver.attachVolume(guests[0], alone, NEVER)).rejects.toThrow("another guest has it connected");
+      expect(guests.map((guest) => isOpen(guest, shared))).toEqual([false, true]);
     });
 
     test("a guest gets a volume with a snapshot, and none whose header refers to another file", async () => {

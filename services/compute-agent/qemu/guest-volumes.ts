@@ -70,9 +70,9 @@ export async function ensureVolumeBus(guest: QemuGuest, files: VolumeFiles | nul
     await guest.change({ machine: { ...machine, hasVolumeBus: true } });
 }
 
-/** The volume's place with the way to it, if it is in Cinder. */
-export const reachedBy = (place: GuestVolume, { inCinder, connection }: ServerVolume): GuestVolume =>
-  inCinder ? { ...place, connection } : place;
+/** The volume's place with the way to it, if it is in Cinder, and whether other guests may have it. */
+export const reachedBy = (place: GuestVolume, { inCinder, connection, isMultiattach }: ServerVolume): GuestVolume =>
+  inCinder ? { ...place, connection, ...(isMultiattach && { isShared: true }) } : place;
 
 /** The file of a volume. Rejects with a QemuError for a volume that this driver cannot provide. */
 export async function ensureFile(

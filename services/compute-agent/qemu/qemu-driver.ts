@@ -18,6 +18,7 @@ import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
+import { MULTIATTACH_TRAIT } from "../../../core/scheduling/request/asked.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
@@ -98,12 +99,13 @@ const LOOK_MS = 4_000;
 const CAPABILITIES = [
   ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "interfaces", "serial-console"],
 ] as const;
+const TRAITS = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
 const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability>;
-  readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
+  readonly traits: readonly string[];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
   readonly #snapshots: SnapshotStore;
@@ -118,6 +120,7 @@ export class QemuDriver implements Driver {
     this.#options = options;
     this.#volumes = volumeFilesOf(options);
     const display = options.hasDisplays ? (["display"] as const) : [];
+    this.traits = [...TRAITS, ...(this.#volumes ? [MULTIATTACH_TRAIT] : [])];
     this.capabilities = new Set([...CAPABILITIES, ...display, ...(this.#volumes ? (["volumes"] as const) : [])]);
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");

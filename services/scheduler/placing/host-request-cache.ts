@@ -21,14 +21,15 @@ export class HostRequestCache {
       this.#queries.clear();
       this.#context = context;
     }
-    const { flavor, imageProperties, portRequests, availabilityZone, forcedHost, requestedHost } = asked;
+    const { flavor, imageProperties, portRequests, availabilityZone, forcedHost, requestedHost, sharesVolumes } = asked;
     // Port ids are replaced by the index of the first group with the same id, because only it matters which groups share a port.
     const ports = portRequests.map(({ portId, suffix, resources, requiredTraits }) => {
       const first = portRequests.findIndex((other) => other.portId === portId);
       return [first, suffix, resources, requiredTraits];
     });
     const project = context.settings.limitTenantsToPlacementAggregate ? asked.projectId : "";
-    const key = JSON.stringify([flavor, imageProperties, ports, availabilityZone, forcedHost, requestedHost, project]);
+    const place = [availabilityZone, forcedHost, requestedHost, project];
+    const key = JSON.stringify([flavor, imageProperties, ports, sharesVolumes, place]);
     const known = this.#queries.get(key);
     if (known) return known;
     const hostRequest = translateRequest(asked, context);

@@ -443,6 +443,8 @@ create table volumes (
   task_id uuid,
   in_cinder boolean default false not null,
   making text,
+  volume_id uuid,
+  constraint shared_volumes_are_attached CHECK (((volume_id IS NULL) OR (phase IS NOT NULL))),
   constraint volumes_check CHECK ((num_nonnulls(phase, phase_at, reserved_at, server_uuid, cell, attachment_id, mapping_uuid, device, delete_on_termination) = ANY (ARRAY[0, 9]))),
   constraint volumes_making_check CHECK ((making = ANY (ARRAY['asked'::text, 'made'::text]))),
   constraint volumes_phase_check CHECK ((phase = ANY (ARRAY['attaching'::text, 'attached'::text, 'detaching'::text]))),
@@ -452,7 +454,9 @@ create table volumes (
 CREATE INDEX volumes_listed ON public.volumes USING btree (created_at_ms DESC, id);
 CREATE INDEX volumes_of_projects ON public.volumes USING btree (project_id, created_at_ms DESC, id);
 CREATE UNIQUE INDEX volumes_of_servers ON public.volumes USING btree (server_uuid, device) WHERE (server_uuid IS NOT NULL);
+CREATE UNIQUE INDEX volumes_shared ON public.volumes USING btree (volume_id, server_uuid) WHERE (volume_id IS NOT NULL);
 CREATE INDEX volumes_unsettled ON public.volumes USING btree (id) WHERE (phase = ANY (ARRAY['attaching'::text, 'detaching'::text]));
+CREATE INDEX volumes_unsettled_by_volume ON public.volumes USING btree (COALESCE(volume_id, id)) WHERE (phase = ANY (ARRAY['attaching'::text, 'detaching'::text]));
 CREATE TRIGGER end_making BEFORE UPDATE ON public.volumes FOR EACH ROW WHEN (((new.making IS NOT NULL) AND ((new.attached_at_ms IS NOT NULL) OR (new.phase IS NULL)))) EXECUTE FUNCTION end_volume_making();
 
 create view server_group_servers (

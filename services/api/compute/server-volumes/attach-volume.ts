@@ -12,10 +12,13 @@ import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin
 import { refuseNewerFields } from "./newer-fields.ts";
 import { refuseOldMultiattach } from "./refuse-old-multiattach.ts";
 import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
-import type { ServerVolumes } from "./server-volumes.ts";
+import type { FoundRecord, ServerVolumes } from "./server-volumes.ts";
+
+/** From this microversion on, the volumes of a server that was offloaded can change in Nova. */
+const SHELVED_FROM_MINOR = 20;
 
 /**
- * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it. Refuses an unknown volume (404), one that a
+ * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it, unless it is one that several may have. Refuses an unknown volume (404), one that a
  * server has (400), a server that has another operation under way or whose status does not allow it (409), and a device that is in use (409).
  *
  * Returns the attachment as soon as the server's cell has begun it.
@@ -29,11 +32,15 @@ export async function attachVolume(
   const { call } = context;
   refuseNewerFields(asked, call.minor);
   const target = await findTarget(deps, call, { id, action: "attach_volume" });
-  requireAttachable(target);
   const { volumes } = deps;
+  const isOffloaded = target.server.status === "SHELVED_OFFLOADED" && call.minor >= SHELVED_FROM_MINOR;
+  if (!isOffloaded) requireAttachable(target);
   if (volumes === null) throw volumeNotFound(asked.volumeId);
   const [volume] = await volumes.find([storedSpelling(asked.volumeId)], call);
   if (volume === undefined) throw volumeNotFound(asked.volumeId);
+  if (isOffloaded && volume.isMultiattach)
+    throw badRequest("Attaching multiattach volumes is not supported for shelved-offloaded instances.");
+  requireAttachable(target);
   refuseOldMultiattach(volume, call.minor);
   refuseTaken(volume);
   const requested = {
@@ -55,7 +62,7 @@ const DEVICE_TAKEN = { kind: "device-taken" } as const;
 async function reserve(
   volumes: ServerVolumes,
   { target: { server }, call }: { readonly target: ActionTarget; readonly call: KnownCall },
-  volume: VolumeRecord,
+  volume: FoundRecord,
   { device, ...requested }: Omit<NewAttachment, "device"> & { readonly device: string | null },
 ): Promise<NewAttachment> {
   for (let tries = 0; tries <= VOLUMES_MAX; tries += 1) {
@@ -72,8 +79,10 @@ async function reserve(
       case "unknown":
         throw volumeNotFound(volume.id);
       case "taken": {
-        const [now] = await volumes.volumes([volume.id]);
-        refuseTaken(now ?? volume);
+        const now = await volumes.volumes([volume.id]);
+        if (volume.isMultiattach && now.some(({ attachment }) => attachment?.serverUuid === server.uuid))
+          throw badRequest(`Invalid volume: volume ${volume.id} already attached`);
+        if (!volume.isMultiattach) refuseTaken(now[0] ?? volume);
         break;
       }
       case "device-taken":

@@ -8,6 +8,7 @@ import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { attachmentOf } from "./find-attachment.ts";
 
 /** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
 const PAGE_SIZE = 1_000;
@@ -33,6 +34,8 @@ interface Pair {
   readonly volumeId: string;
   readonly serverUuid: string;
 }
+
+const keyOf = ({ volumeId, serverUuid }: Pair): string => `${volumeId} ${serverUuid}`;
 
 /**
  * Compares Cinder's attachments with those that the API database names, page by page, and ends the ones that no guest has: of a host that a server has left,
@@ -108,11 +111,14 @@ export class AttachmentSweeper {
     // The database is read after Cinder, and a row names the server before Cinder makes the attachment. So an attachment of a server that the row
     // does not name has ended. `#settle` looks into one that has another id than the row.
     const rows = new Map(
-      (await volumes.volumes([...new Set(page.map(({ volumeId }) => volumeId))])).map((row) => [row.id, row]),
+      (await volumes.volumes([...new Set(page.map(({ volumeId }) => volumeId))])).map(({ id, attachment }) => [
+        keyOf({ volumeId: id, serverUuid: attachment?.serverUuid ?? "" }),
+        attachment,
+      ]),
     );
     const unnamed = page.filter(({ id, volumeId, serverUuid, status }) => {
-      const attachment = rows.get(volumeId)?.attachment ?? null;
-      const isNamed = attachment?.serverUuid === serverUuid && attachment.attachmentId === id;
+      const attachment = rows.get(keyOf({ volumeId, serverUuid })) ?? null;
+      const isNamed = attachment?.attachmentId === id;
       const isUnfinished = attachment?.phase === "attached" && status !== FINISHED;
       return serverUuid !== "" && (!isNamed || isUnfinished);
     });
@@ -122,7 +128,7 @@ export class AttachmentSweeper {
     const known = new Set(records.filter(({ cell }) => cell !== null).map(({ serverUuid }) => serverUuid));
     const pairs = new Map<string, Pair>();
     for (const { volumeId, serverUuid } of unnamed)
-      if (known.has(serverUuid)) pairs.set(`${volumeId} ${serverUuid}`, { volumeId, serverUuid });
+      if (known.has(serverUuid)) pairs.set(keyOf({ volumeId, serverUuid }), { volumeId, serverUuid });
     return [...pairs].toSorted(([one], [other]) => (one < other ? -1 : 1));
   }
 
@@ -133,8 +139,7 @@ export class AttachmentSweeper {
     const cell = record?.cell ?? null;
     if (cell === null) return;
     const attachments = await storage.attachments(pair);
-    const [row] = await volumes.volumes([volumeId]);
-    const named = row?.attachment?.serverUuid === serverUuid ? row.attachment : null;
+    const named = (await attachmentOf(volumes, serverUuid, volumeId))?.attachment ?? null;
     if (named !== null && named.phase !== "attached") return;
     const rest = await this.#rest(cell, pair);
     if (rest === null) return;

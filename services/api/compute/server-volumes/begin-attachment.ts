@@ -32,7 +32,7 @@ export async function beginAttachment(
   deps: ServerDeps & { readonly volumes: ServerVolumes },
   { call, carrier }: AttachmentCall,
   target: ActionTarget,
-  volume: AttachedVolume,
+  volume: AttachedVolume & { readonly isMultiattach?: boolean },
 ): Promise<void> {
   const { taskId, phase } = volume.attachment;
   if (taskId === null) throw new Error(`volume ${volume.id} waits for no operation`);

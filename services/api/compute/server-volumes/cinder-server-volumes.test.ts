@@ -138,7 +138,7 @@ describe("a volume that is made with a server", () => {
     };
     const outcome = await api().make(wanted, attachment(), call);
     const [{ id } = { id: "" }] = named();
-    expect(outcome).toEqual({ kind: "made", volume: { id, sizeGib: 3, inCinder: true } });
+    expect(outcome).toEqual({ kind: "made", volume: { id, isMultiattach: false, sizeGib: 3, inCinder: true } });
     expect([before, await rows()]).toMatchObject([
       ["asked"],
       [{ id, making: "made", attachment: { device: "/dev/vdb" } }],

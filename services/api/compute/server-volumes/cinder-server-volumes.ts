@@ -1,6 +1,7 @@
 import {
   isBuiltWith,
   type NewAttachment,
+  type ReserveOutcome,
   type VolumeAttachment,
   type VolumeRecord,
   type VolumeStore,
@@ -97,7 +98,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
     const { volume } = outcome;
     if (!(await this.#store.setMade(id, volume)))
       throw conflict(`Volume ${volume.id} was taken by another call while it was being made; try again.`);
-    return { kind: "made", volume: { id: volume.id, sizeGib: volume.sizeGib, inCinder: true } };
+    const { id: madeId, sizeGib, isMultiattach } = volume;
+    return { kind: "made", volume: { id: madeId, sizeGib, isMultiattach, inCinder: true } };
   }
 
   /** Makes a volume once, also if Cinder's answer is lost. */
@@ -112,10 +114,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
     }
   }
 
-  override async reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
-    if (!(await this.#store.copyVolume(volume)))
-      throw new Error(`volume ${volume.id} is one of Berth's own, and Cinder has one with the same id`);
-    const kept = await this.#store.reserve(volume.id, attachment);
+  override async reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
+    const kept = await this.#keep(volume, attachment);
     if (kept !== "reserved") return { kind: kept };
     const { serverUuid, taskId } = attachment;
     const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
@@ -131,6 +131,13 @@ export class CinderServerVolumes extends OwnServerVolumes {
     if (outcome.kind === "unknown") return { kind: "unknown" };
     const fault = outcome.kind === "forbidden" ? new Fault(403, outcome.why) : badRequest(outcome.why);
     return { kind: "refused", fault };
+  }
+
+  async #keep(volume: FoundRecord, attachment: NewAttachment): Promise<ReserveOutcome> {
+    if (volume.isMultiattach) return this.#store.reserveShared(volume, attachment);
+    if (!(await this.#store.copyVolume(volume)))
+      throw new Error(`volume ${volume.id} is one of Berth's own, and Cinder has one with the same id`);
+    return this.#store.reserve(volume.id, attachment);
   }
 
   override async release(id: string, taskId: string): Promise<boolean> {
@@ -152,7 +159,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
     const { inCinder, making } = volume;
     const ends = volume.attachment.deleteOnTermination || (making !== null && neverRan) || making === "asked";
     if (inCinder && ends) {
-      // A volume that Cinder does not delete, for example because it has snapshots, is kept, as by Nova.
+      // A volume that Cinder does not delete, for example because it has snapshots, or because another server has it, too, is kept, as by Nova.
       if (making === null) await this.#storage.deleteVolume(id);
       else if (!(await this.#deleteMade(volume))) return null;
     }
@@ -198,18 +205,20 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return still;
   }
 
-  /** The volume, if its row names the attachment that is meant. */
+  /** The row of the volume that names the attachment that is meant. Null for none. */
   async #named(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
-    const [volume] = await this.#store.volumes([id]);
-    if (volume === undefined || volume.attachment === null || !isMeant(volume.attachment)) return null;
-    return { ...volume, attachment: volume.attachment };
+    for (const volume of await this.#store.volumes([id])) {
+      const { attachment } = volume;
+      if (attachment !== null && isMeant(attachment)) return { ...volume, attachment };
+    }
+    return null;
   }
 
   /** Ends an attachment, and drops the copy of the volume, unless it has been reserved again. */
   async #forget<Outcome>(id: string, end: () => Promise<Outcome>): Promise<Outcome> {
     const outcome = await end();
-    const [volume] = await this.#store.volumes([id]);
-    if (volume?.inCinder === true) await this.#store.deleteVolume(id);
+    const isCopy = ({ inCinder, attachment }: VolumeRecord) => inCinder && attachment === null;
+    if ((await this.#store.volumes([id])).some(isCopy)) await this.#store.deleteVolume(id);
     return outcome;
   }
 
@@ -219,7 +228,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
       ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
       ...{ making: row?.making ?? null, isMultiattach, imageProperties },
-      attachment: row?.attachment ?? null,
+      attachment: isMultiattach ? null : (row?.attachment ?? null),
     };
   }
 }

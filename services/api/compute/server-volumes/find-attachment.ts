@@ -10,8 +10,21 @@ export async function findAttachment(
   server: { readonly uuid: string; readonly asked: string },
   volumeId: string,
 ): Promise<AttachedVolume> {
-  const [volume] = (await volumes?.volumes([storedSpelling(volumeId)])) ?? [];
-  if (volume === undefined || volume.attachment?.serverUuid !== server.uuid)
+  const volume = await attachmentOf(volumes, server.uuid, volumeId);
+  if (volume === null)
     throw notFound(`Instance ${server.asked.slice(0, 100)} is not attached to volume ${volumeId.slice(0, 100)}`);
-  return { ...volume, attachment: volume.attachment };
+  return volume;
+}
+
+/** The volume, if the server has it, will get it or had it last. Null otherwise. */
+export async function attachmentOf(
+  volumes: Pick<VolumeStore, "volumes"> | null,
+  serverUuid: string,
+  volumeId: string,
+): Promise<AttachedVolume | null> {
+  for (const volume of (await volumes?.volumes([storedSpelling(volumeId)])) ?? []) {
+    const { attachment } = volume;
+    if (attachment?.serverUuid === serverUuid) return { ...volume, attachment };
+  }
+  return null;
 }

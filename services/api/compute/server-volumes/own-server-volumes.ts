@@ -1,4 +1,4 @@
-import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { NewAttachment, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import { createVolume, type VolumeDeps } from "../../volume/change-volumes.ts";
@@ -41,14 +41,15 @@ export class OwnServerVolumes implements ServerVolumes {
       };
     try {
       const body = { volume: { name, size: sizeGib ?? 0, volume_type: volumeType } };
-      return { kind: "made", volume: await createVolume(this.#deps, call, body, attachment) };
+      const volume = await createVolume(this.#deps, call, body, attachment);
+      return { kind: "made", volume: { ...volume, isMultiattach: false } };
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
       return { kind: "refused", fault: asCreateFault(error) };
     }
   }
 
-  async reserve(volume: VolumeRecord, attachment: NewAttachment, _call: KnownCall): Promise<ReservedOutcome> {
+  async reserve(volume: FoundRecord, attachment: NewAttachment, _call: KnownCall): Promise<ReservedOutcome> {
     const kind = await this.#store.reserve(volume.id, attachment);
     return kind === "reserved" ? { kind, attachment } : { kind };
   }

@@ -9,8 +9,11 @@ export function serverVolumeOf({
   id,
   sizeGib,
   inCinder,
+  isMultiattach = false,
   attachment,
 }: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder"> & {
+  /** Several servers may have it. It need not be known to detach the volume. */
+  readonly isMultiattach?: boolean;
   readonly attachment: Pick<VolumeAttachment, "attachmentId" | "device" | "tag" | "deleteOnTermination">;
 }): ServerVolume {
   const { attachmentId, device, tag, deleteOnTermination } = attachment;
@@ -19,6 +22,6 @@ export function serverVolumeOf({
     // Agents and conductors of older versions do not know `inCinder`. Because `imageRef` is not empty, they refuse a volume that they do not find
     // instead of making an empty file for it.
     ...{ isRoot: device === ROOT_DEVICE, imageRef: inCinder ? "cinder" : "", imageProperties: {} },
-    ...{ inCinder, connection: "" },
+    ...{ inCinder, connection: "", isMultiattach },
   };
 }

@@ -20,7 +20,7 @@ export type ReservedOutcome =
   /** The Block Storage service does not let the server have the volume. Nothing is reserved. */
   | { readonly kind: "refused"; readonly fault: Fault };
 
-/** A volume as the Block Storage service shows it now. */
+/** A volume as the Block Storage service shows it now. One that several servers may have at a time is shown without their attachments. */
 export interface FoundRecord extends VolumeRecord {
   /** Several servers may have it at a time. */
   readonly isMultiattach: boolean;
@@ -40,7 +40,7 @@ export interface NewServerVolume {
 
 export type MadeOutcome =
   /** The volume exists, and may still be filled. It is kept for its server. */
-  | { readonly kind: "made"; readonly volume: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder"> }
+  | { readonly kind: "made"; readonly volume: Pick<FoundRecord, "id" | "sizeGib" | "inCinder" | "isMultiattach"> }
   /** Nothing was made. */
   | { readonly kind: "refused"; readonly fault: Fault };
 
@@ -57,6 +57,9 @@ export interface ServerVolumes
    * finds, which then deletes what was made.
    */
   make(wanted: NewServerVolume, attachment: NewAttachment, call: KnownCall): Promise<MadeOutcome>;
-  /** Reserves a volume for a server, in the caller's name. Of concurrent calls for one volume, only one gets it. */
-  reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
+  /**
+   * Reserves a volume for a server, in the caller's name. Of concurrent calls for one volume, only one gets it, and of those for a volume that several servers may
+   * have, one of each server.
+   */
+  reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
 }

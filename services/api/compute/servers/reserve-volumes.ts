@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import type { NewAttachment } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Clock, systemClock } from "../../../../runtime/clock.ts";
 import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
@@ -7,7 +7,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import { nextDevice, ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { serverVolumeOf } from "../server-volumes/server-volume-of.ts";
-import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
+import type { FoundRecord, ServerVolumes } from "../server-volumes/server-volumes.ts";
 import { type FoundVolume, refuseReserved } from "./find-volumes.ts";
 import { volumeMissing } from "./read-block-devices.ts";
 
@@ -82,7 +82,7 @@ async function reserveFor(
 }
 
 interface Kept {
-  readonly volume: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder">;
+  readonly volume: Pick<FoundRecord, "id" | "sizeGib" | "inCinder" | "isMultiattach">;
   readonly attachment: NewAttachment;
 }
 
@@ -103,9 +103,9 @@ async function keep(
   const outcome = await store.reserve(volume, attachment, call);
   if (outcome.kind === "reserved") return { volume, attachment: outcome.attachment };
   if (outcome.kind === "refused") throw outcome.fault;
-  const [now] = await store.volumes([volume.id]);
-  if (now === undefined) throw volumeMissing(volume.id);
-  refuseReserved(now);
+  const now = await store.volumes([volume.id]);
+  if (now.length === 0) throw volumeMissing(volume.id);
+  for (const one of now) refuseReserved(one);
   throw conflict(`Volume ${volume.id} kept changing; try again.`);
 }
 
