@@ -135,6 +135,8 @@ function routeOptions(prefix: string, { server }: ApiParts, settings: ApiSetting
     publicUrl: settings.http.publicUrl,
     pageMax: settings.pageMax,
     serversPerCallMax: settings.serversPerCallMax,
+    // Volumes are given back after twice the time of a request.
+    renewMs: Math.min(10_000, settings.http.requestTimeoutMs / 2),
     imageRule: settings.imageRule,
     imagesPerProjectMax: settings.imagesPerProjectMax,
     serialConsoleBaseUrl: settings.serialConsoleBaseUrl,

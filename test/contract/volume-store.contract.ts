@@ -8,6 +8,7 @@ import type {
   VolumeRecord,
   VolumeStore,
 } from "../../core/stores/api/volume-store.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverSpec } from "./cell-fixtures.ts";
 
 const NOW_MS = 1_700_000_000_000;
@@ -261,6 +262,24 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.deleteVolume(copy.id)).toBe("deleted");
       expect(await store.volumes([copy.id])).toMatchObject([{ attachment: { serverUuid: after.serverUuid } }]);
       expect(await store.deleteVolume(copy.id)).toBe("taken");
+    });
+
+    test("the volumes of new servers that are still wanted are reserved from now on, and no others", async () => {
+      const { uuid } = serverSpec(5);
+      const [own, other, third] = [await added(), await added(), await added()];
+      await store.reserve(own.id, attachment({ serverUuid: uuid, taskId: uuid, cell: "" }));
+      await store.reserve(other.id, attachment());
+      await store.reserve(third.id, attachment({ serverUuid: uuid, device: "/dev/vdc" }));
+      const ageOf = async (id: string) => (await find(id))?.attachment?.phaseAgeMs ?? 0;
+      await eventually("the phases to last", async () => (await ageOf(third.id)) > 20, {
+        everyMs: 5,
+        withinMs: 10_000,
+      });
+      const before = await ageOf(third.id);
+      await store.renewReserved([uuid, "no uuid", randomUUID()]);
+      const [renewed, left, attaching] = [await ageOf(own.id), await ageOf(other.id), await ageOf(third.id)];
+      expect([renewed < left, renewed < attaching, attaching >= before]).toEqual([true, true, true]);
+      expect(await find(own.id)).toMatchObject({ attachment: { phase: "attaching", taskId: uuid } });
     });
 
     test("a page of volumes that wait for a cell never ends within a shared one", async () => {

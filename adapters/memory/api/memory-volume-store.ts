@@ -154,6 +154,13 @@ export class MemoryVolumeStore implements VolumeStore {
     return null;
   }
 
+  async renewReserved(serverUuids: readonly string[]): Promise<void> {
+    for (const [key, { attachment }] of this.#volumes) {
+      if (attachment?.phase !== "attaching" || attachment.taskId !== attachment.serverUuid) continue;
+      if (serverUuids.includes(attachment.serverUuid)) this.#put(key, { ...attachment, phaseAtMs: this.#clock.now() });
+    }
+  }
+
   async beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
     const taken = this.#find(id, ({ serverUuid, phase }) => serverUuid === of.serverUuid && phase === "attached");
     if (taken === null) return false;

@@ -178,6 +178,16 @@ export class PostgresVolumeStore implements VolumeStore {
     });
   }
 
+  async renewReserved(serverUuids: readonly string[]): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "renew_reserved_volumes",
+      text: `update volumes set phase_at = clock_timestamp() where id in (
+          select id from volumes where server_uuid = any ($1::uuid[]) and phase = 'attaching' and task_id = server_uuid order by id for update
+        )`,
+      values: [onlyUuids(serverUuids)],
+    });
+  }
+
   setMade(id: string, { id: madeId, sizeGib, availabilityZone, isBootable }: MadeVolume): Promise<boolean> {
     return this.#write(
       "set_made_volume",

@@ -165,6 +165,8 @@ export interface VolumeStore {
    * gets it. The copy ends with the attachment.
    */
   reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">>;
+  /** The volumes that are reserved for these servers, which are still to be built: their phase lasts from now on. */
+  renewReserved(serverUuids: readonly string[]): Promise<void>;
   /** attached → detaching by this operation. False if the server does not have the volume attached. */
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean>;
   /**

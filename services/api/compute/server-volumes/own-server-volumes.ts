@@ -62,6 +62,10 @@ export class OwnServerVolumes implements ServerVolumes {
     return this.#store.volumesOfServers(serverUuids);
   }
 
+  renewReserved(serverUuids: readonly string[]) {
+    return this.#store.renewReserved(serverUuids);
+  }
+
   beginDetaching(...of: Parameters<VolumeStore["beginDetaching"]>) {
     return this.#store.beginDetaching(...of);
   }

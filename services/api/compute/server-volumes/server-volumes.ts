@@ -47,7 +47,7 @@ export type MadeOutcome =
 /** The volumes of servers as the Compute API uses them: Berth's own, or those of Cinder. */
 export interface ServerVolumes
   extends SettledVolumes,
-    Pick<VolumeStore, "volumes" | "volumesOfServers" | "beginDetaching" | "setDeleteOnTermination"> {
+    Pick<VolumeStore, "volumes" | "volumesOfServers" | "renewReserved" | "beginDetaching" | "setDeleteOnTermination"> {
   /** The volumes with these ids that the caller may see. */
   find(ids: readonly string[], call: KnownCall): Promise<readonly FoundRecord[]>;
   /** The size of a snapshot that the caller may see, and the properties of the image that its volume was filled from. Null if there is none. */

@@ -26,6 +26,7 @@ import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import { readBootImage } from "./boot-image.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import { type FoundVolume, findVolumes } from "./find-volumes.ts";
+import { holdVolumes } from "./hold-volumes.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
@@ -81,6 +82,8 @@ export async function createServer(
     readonly serversPerCallMax: number;
     readonly imageRule: ImageRule;
     readonly carrier: Readonly<Record<string, string>>;
+    /** How often the call says of its volumes that it still wants them. */
+    readonly renewMs: number;
   },
 ): Promise<AcceptedServers> {
   const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax });
@@ -157,12 +160,14 @@ async function acceptWithParts(
     volumes,
     minCount,
     carrier,
+    renewMs,
   }: {
     readonly call: KnownCall;
     readonly connections: PlannedConnections;
     readonly volumes: readonly FoundVolume[];
     readonly minCount: number;
     readonly carrier: Readonly<Record<string, string>>;
+    readonly renewMs: number;
   },
 ): Promise<AcceptedServers["specs"]> {
   const connected = await connections.connect(joined);
@@ -170,9 +175,13 @@ async function acceptWithParts(
   try {
     const makesVolumes = volumes.some(({ volume }) => volume === null);
     const wanted = makesVolumes ? await deps.acceptor.fitting(connected.specs, minCount) : connected.specs;
-    reserved = await reserveVolumes(deps.volumes, wanted, { found: volumes, call });
-    const specs = reserved.map(({ spec }) => spec);
-    const [first, ...others] = await deps.acceptor.accept(specs, minCount, carrier);
+    const uuids = volumes.length === 0 ? [] : wanted.map(({ uuid }) => uuid);
+    const hold = { clock: deps.clock, renewMs };
+    const [first, ...others] = await holdVolumes(deps.volumes, uuids, hold, async () => {
+      reserved = await reserveVolumes(deps.volumes, wanted, { found: volumes, call });
+      const specs = reserved.map(({ spec }) => spec);
+      return deps.acceptor.accept(specs, minCount, carrier);
+    });
     if (first === undefined) throw new Error("a call accepted no server");
     const accepted = new Set([first, ...others].map(({ uuid }) => uuid));
     const unused = reserved.filter(({ spec }) => !accepted.has(spec.uuid));

@@ -91,6 +91,8 @@ export interface RouteOptions {
   readonly publicUrl: string | null;
   readonly pageMax: number;
   readonly serversPerCallMax: number;
+  /** How often a call that creates servers says of their volumes that it still wants them. */
+  readonly renewMs: number;
   readonly imageRule: ImageRule;
   readonly instancePasswords: boolean;
 }
@@ -114,6 +116,7 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
         serversPerCallMax: options.serversPerCallMax,
         imageRule: options.imageRule,
         carrier,
+        renewMs: options.renewMs,
       });
       const place = placeOf(request, options.prefix, options.publicUrl);
       reply.code(202).header("location", `${place.versioned}/servers/${accepted.specs[0].uuid}`);
