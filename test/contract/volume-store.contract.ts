@@ -8,12 +8,12 @@ import type {
   VolumeRecord,
   VolumeStore,
 } from "../../core/stores/api/volume-store.ts";
-import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverSpec } from "./cell-fixtures.ts";
 
 const NOW_MS = 1_700_000_000_000;
 
-function volume(values: Partial<NewVolume> = {}): NewVolume {
+/** A volume of a project. */
+export function newVolumeRow(values: Partial<NewVolume> = {}): NewVolume {
   return {
     ...{ id: randomUUID(), projectId: "p", userId: "u", name: "data", description: null, sizeGib: 2, metadata: {} },
     ...{ availabilityZone: "nova", isBootable: false, inCinder: false, making: null, createdAtMs: NOW_MS },
@@ -21,7 +21,8 @@ function volume(values: Partial<NewVolume> = {}): NewVolume {
   };
 }
 
-function attachment(values: Partial<NewAttachment> = {}): NewAttachment {
+/** An attachment to a server of its own. */
+export function newAttachmentRow(values: Partial<NewAttachment> = {}): NewAttachment {
   return {
     ...{ serverUuid: randomUUID(), cell: "north", attachmentId: randomUUID(), mappingUuid: randomUUID() },
     ...{ device: "/dev/vdb", tag: null, deleteOnTermination: false, taskId: randomUUID() },
@@ -40,7 +41,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
   let store: VolumeStore;
   let requests: VolumeStores["requests"];
   const added = async (values: Partial<NewVolume> = {}): Promise<NewVolume> => {
-    const one = volume(values);
+    const one = newVolumeRow(values);
     expect(await store.createVolume(one, null)).toEqual({ kind: "created" });
     return one;
   };
@@ -68,7 +69,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       const twins = [await added({ createdAtMs: 2 }), await added({ createdAtMs: 2 })].toSorted((a, b) =>
         a.id < b.id ? -1 : 1,
       );
-      await store.reserve(old.id, attachment());
+      await store.reserve(old.id, newAttachmentRow());
       const ids = async (query: Partial<VolumeQuery>) =>
         (await store.listVolumes({ projectId: "p", limit: 10, ...query })).map(({ id }) => id);
       const all = [young, ...twins, old].map(({ id }) => id);
@@ -86,13 +87,19 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
     test("a project's limits hold for concurrent calls, and another project's volumes do not count", async () => {
       await added({ projectId: "q", sizeGib: 9 });
       const limits = { volumes: 3, gib: 10 };
-      const made = await Promise.all(Array.from({ length: 6 }, () => store.createVolume(volume(), limits)));
+      const made = await Promise.all(Array.from({ length: 6 }, () => store.createVolume(newVolumeRow(), limits)));
       expect(made.filter(({ kind }) => kind === "created")).toHaveLength(3);
-      expect(await store.createVolume(volume(), limits)).toEqual({ kind: "over-limit", limit: "volumes", used: 3 });
-      expect(await store.createVolume(volume({ sizeGib: 5 }), { volumes: 9, gib: 10 })).toEqual({
+      expect(await store.createVolume(newVolumeRow(), limits)).toEqual({
+        kind: "over-limit",
+        limit: "volumes",
+        used: 3,
+      });
+      expect(await store.createVolume(newVolumeRow({ sizeGib: 5 }), { volumes: 9, gib: 10 })).toEqual({
         ...{ kind: "over-limit", limit: "gib", used: 6 },
       });
-      expect(await store.createVolume(volume({ sizeGib: 4 }), { volumes: 9, gib: 10 })).toEqual({ kind: "created" });
+      expect(await store.createVolume(newVolumeRow({ sizeGib: 4 }), { volumes: 9, gib: 10 })).toEqual({
+        kind: "created",
+      });
       expect(await store.usage("p")).toEqual({ volumes: 4, gib: 10 });
       expect(await store.usage("nobody")).toEqual({ volumes: 0, gib: 0 });
     });
@@ -116,7 +123,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     test("of concurrent reservations of one volume, only one gets it", async () => {
       const one = await added();
-      const requested = Array.from({ length: 6 }, () => attachment({ tag: "t", deleteOnTermination: true }));
+      const requested = Array.from({ length: 6 }, () => newAttachmentRow({ tag: "t", deleteOnTermination: true }));
       const outcomes = await Promise.all(requested.map((each) => store.reserve(one.id, each)));
       const won = outcomes.indexOf("reserved");
       expect(outcomes.toSorted()).toEqual(["reserved", ...Array(5).fill("taken")]);
@@ -126,22 +133,22 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
           attachment: { ...requested[won], phase: "attaching", attachedAtMs: null, phaseAgeMs: expect.any(Number) },
         },
       ]);
-      expect(await store.reserve(randomUUID(), attachment())).toBe("unknown");
+      expect(await store.reserve(randomUUID(), newAttachmentRow())).toBe("unknown");
     });
 
     test("two volumes of a server do not have the same device", async () => {
       const [one, other] = [await added(), await added()];
       const serverUuid = randomUUID();
-      expect(await store.reserve(one.id, attachment({ serverUuid }))).toBe("reserved");
-      expect(await store.reserve(other.id, attachment({ serverUuid }))).toBe("device-taken");
-      expect(await store.reserve(other.id, attachment({ serverUuid, device: "/dev/vdc" }))).toBe("reserved");
+      expect(await store.reserve(one.id, newAttachmentRow({ serverUuid }))).toBe("reserved");
+      expect(await store.reserve(other.id, newAttachmentRow({ serverUuid }))).toBe("device-taken");
+      expect(await store.reserve(other.id, newAttachmentRow({ serverUuid, device: "/dev/vdc" }))).toBe("reserved");
       const found = await store.volumesOfServers([serverUuid, "no uuid"]);
       expect(found.map(({ id }) => id)).toEqual([one.id, other.id]);
     });
 
     test("an attachment goes on only by the operation that the volume waits for", async () => {
       const { id } = await added();
-      const own = attachment();
+      const own = newAttachmentRow();
       const { taskId, serverUuid } = own;
       const detach = randomUUID();
       await store.reserve(id, own);
@@ -159,16 +166,16 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       await store.beginDetaching(id, { serverUuid, taskId: detach });
       expect(await store.release(id, detach)).toBe(true);
       expect((await find(id))?.attachment).toBeNull();
-      expect(await store.reserve(id, attachment({ serverUuid }))).toBe("reserved");
+      expect(await store.reserve(id, newAttachmentRow({ serverUuid }))).toBe("reserved");
     });
 
     test("a volume that a server has is not deleted, and no server gets one that is", async () => {
       const { id } = await added();
-      const own = attachment();
+      const own = newAttachmentRow();
       await store.reserve(id, own);
       expect(await store.deleteVolume(id)).toBe("taken");
       await store.release(id, own.taskId);
-      const raced = await Promise.all([store.deleteVolume(id), store.reserve(id, attachment())]);
+      const raced = await Promise.all([store.deleteVolume(id), store.reserve(id, newAttachmentRow())]);
       expect([
         ["deleted", "unknown"],
         ["taken", "reserved"],
@@ -179,11 +186,11 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
     const sweep = async () => (await store.sweepEnded({ after: null, limit: 100 })).ended;
 
     test("stores a copy of a volume in Cinder, which changes only while no server has it", async () => {
-      const copy = { ...volume({ name: "old" }), inCinder: true };
+      const copy = { ...newVolumeRow({ name: "old" }), inCinder: true };
       expect(await store.copyVolume(copy)).toBe(true);
       expect(await store.copyVolume({ ...copy, name: "new", sizeGib: 9 })).toBe(true);
       expect(await find(copy.id)).toMatchObject({ name: "new", sizeGib: 9, inCinder: true, attachment: null });
-      const own = attachment();
+      const own = newAttachmentRow();
       await store.reserve(copy.id, own);
       expect(await store.copyVolume({ ...copy, name: "newer" })).toBe(true);
       expect(await find(copy.id)).toMatchObject({ name: "new", attachment: { attachmentId: own.attachmentId } });
@@ -198,7 +205,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     test("looks for ended attachments page by page, or at those of given servers", async () => {
       const ids = (await Promise.all([added(), added(), added()])).map(({ id }) => id).sort();
-      const own = ids.map(() => attachment());
+      const own = ids.map(() => newAttachmentRow());
       for (const [at, id] of ids.entries()) await store.reserve(id, own[at]!);
       expect(await store.sweepEnded({ servers: [own[1]!.serverUuid] })).toEqual({ ended: 1, next: null });
       expect(await phaseOf(ids[1]!)).toBe("detaching");
@@ -207,95 +214,9 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.sweepEnded({ servers: own.map(({ serverUuid }) => serverUuid) })).toMatchObject({ ended: 0 });
     });
 
-    test("several servers have a shared volume at a time, each of them once, and the end of one leaves the others", async () => {
-      const copy = volume({ inCinder: true });
-      const own = [0, 1, 2].map(() => attachment());
-      const [first, second, third] = own as [NewAttachment, NewAttachment, NewAttachment];
-      const reserved = await Promise.all(
-        [...own, attachment({ serverUuid: first.serverUuid, device: "/dev/vdc" })].map((one) =>
-          store.reserveShared(copy, one),
-        ),
-      );
-      expect(reserved.toSorted()).toEqual(["reserved", "reserved", "reserved", "taken"]);
-      expect(await store.volumes([copy.id])).toHaveLength(3);
-      const taskOf = async (serverUuid: string) =>
-        (await store.volumesOfServers([serverUuid]))[0]?.attachment?.taskId ?? "";
-      for (const { serverUuid } of [first, second]) {
-        const taskId = await taskOf(serverUuid);
-        expect(await store.confirmAttached(copy.id, taskId, NOW_MS)).toBe(true);
-      }
-      const phases = async () =>
-        Object.fromEntries(
-          (await store.volumes([copy.id])).map((one) => [one.attachment?.serverUuid, one.attachment?.phase]),
-        );
-      const [a, b, c] = own.map(({ serverUuid }) => serverUuid) as [string, string, string];
-      expect(await phases()).toEqual({ [a]: "attached", [b]: "attached", [c]: "attaching" });
-      expect(await store.release(copy.id, await taskOf(c))).toBe(true);
-      const taskId = randomUUID();
-      expect(await store.beginDetaching(copy.id, { serverUuid: c, taskId })).toBe(false);
-      expect(await store.beginDetaching(copy.id, { serverUuid: b, taskId })).toBe(true);
-      expect(await phases()).toEqual({ [a]: "attached", [b]: "detaching" });
-      expect(await store.setDeleteOnTermination(copy.id, a, true)).toBe(true);
-      expect((await store.volumesOfServers([b]))[0]?.attachment?.deleteOnTermination).toBe(false);
-      const attachmentId = randomUUID();
-      expect(await store.setAttachmentId(copy.id, { serverUuid: a, attachmentId })).toBe(true);
-      expect(await store.endAttachment(copy.id, third.attachmentId, false)).toBeNull();
-      expect(await store.release(copy.id, taskId)).toBe(true);
-      expect(await store.endAttachment(copy.id, attachmentId, false)).toBe("deleted");
-      expect(await store.volumes([copy.id])).toEqual([]);
-    });
-
-    test("a server has a shared volume under a device of its own, beside what an earlier version has reserved", async () => {
-      const copy = volume({ inCinder: true });
-      await store.copyVolume(copy);
-      const [before, after] = [attachment(), attachment()];
-      await store.reserve(copy.id, before);
-      expect(await store.reserveShared(copy, attachment({ serverUuid: before.serverUuid, device: "/dev/vdc" }))).toBe(
-        "taken",
-      );
-      const other = await added();
-      await store.reserve(other.id, after);
-      expect(await store.reserveShared(copy, attachment({ serverUuid: after.serverUuid }))).toBe("device-taken");
-      const shared = attachment({ serverUuid: after.serverUuid, device: "/dev/vdc" });
-      expect(await store.reserveShared(copy, shared)).toBe("reserved");
-      expect(await store.release(copy.id, before.taskId)).toBe(true);
-      expect(await store.deleteVolume(copy.id)).toBe("deleted");
-      expect(await store.volumes([copy.id])).toMatchObject([{ attachment: { serverUuid: after.serverUuid } }]);
-      expect(await store.deleteVolume(copy.id)).toBe("taken");
-    });
-
-    test("the volumes of new servers that are still wanted are reserved from now on, and no others", async () => {
-      const { uuid } = serverSpec(5);
-      const [own, other, third] = [await added(), await added(), await added()];
-      await store.reserve(own.id, attachment({ serverUuid: uuid, taskId: uuid, cell: "" }));
-      await store.reserve(other.id, attachment());
-      await store.reserve(third.id, attachment({ serverUuid: uuid, device: "/dev/vdc" }));
-      const ageOf = async (id: string) => (await find(id))?.attachment?.phaseAgeMs ?? 0;
-      await eventually("the phases to last", async () => (await ageOf(third.id)) > 20, {
-        everyMs: 5,
-        withinMs: 10_000,
-      });
-      const before = await ageOf(third.id);
-      await store.renewReserved([uuid, "no uuid", randomUUID()]);
-      const [renewed, left, attaching] = [await ageOf(own.id), await ageOf(other.id), await ageOf(third.id)];
-      expect([renewed < left, renewed < attaching, attaching >= before]).toEqual([true, true, true]);
-      expect(await find(own.id)).toMatchObject({ attachment: { phase: "attaching", taskId: uuid } });
-    });
-
-    test("a page of volumes that wait for a cell never ends within a shared one", async () => {
-      const copy = volume({ inCinder: true });
-      for (const one of [attachment(), attachment(), attachment()]) await store.reserveShared(copy, one);
-      expect((await store.unsettled(null, 1)).map(({ id }) => id)).toEqual([copy.id, copy.id, copy.id]);
-      expect(await store.unsettled(copy.id, 9)).toEqual([]);
-      expect(await sweep()).toBe(3);
-      expect((await store.unsettled(null, 9)).map(({ attachment: one }) => one?.phase)).toEqual(
-        Array(3).fill("detaching"),
-      );
-    });
-
     test("lists the volumes that wait for a cell, by id", async () => {
       const ids = (await Promise.all([added(), added(), added(), added()])).map(({ id }) => id).sort();
-      const requested = ids.map(() => attachment());
+      const requested = ids.map(() => newAttachmentRow());
       for (const [at, id] of ids.slice(1).entries()) await store.reserve(id, requested[at]!);
       await store.confirmAttached(ids[3]!, requested[2]!.taskId, NOW_MS);
       const found = async (after: string | null, limit: number) =>
@@ -310,7 +231,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       await requests.accept([serverSpec(1), serverSpec(2)]);
       const attach = async (serverUuid: string, letter: string, deleteOnTermination: boolean) => {
         const { id } = await added();
-        const own = attachment({ serverUuid, device: `/dev/vd${letter}`, deleteOnTermination });
+        const own = newAttachmentRow({ serverUuid, device: `/dev/vd${letter}`, deleteOnTermination });
         await store.reserve(id, own);
         return { id, ...own };
       };
@@ -340,7 +261,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       const { uuid } = serverSpec(3);
       const reserveFor = async (device: string) => {
         const { id } = await added();
-        const own = attachment({ serverUuid: uuid, taskId: uuid, cell: "", device, deleteOnTermination: true });
+        const own = newAttachmentRow({ serverUuid: uuid, taskId: uuid, cell: "", device, deleteOnTermination: true });
         await store.reserve(id, own);
         return id;
       };
@@ -363,8 +284,8 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     describe("a volume that is made with a server", () => {
       const make = async (uuid: string, values: Partial<NewVolume> = {}, fields: Partial<NewAttachment> = {}) => {
-        const one = volume({ inCinder: true, making: "made", ...values });
-        const own = attachment({ serverUuid: uuid, taskId: uuid, cell: "", device: "/dev/vda", ...fields });
+        const one = newVolumeRow({ inCinder: true, making: "made", ...values });
+        const own = newAttachmentRow({ serverUuid: uuid, taskId: uuid, cell: "", device: "/dev/vda", ...fields });
         expect(await store.createVolume(one, null, own)).toEqual({ kind: "created" });
         return { ...one, ...own };
       };
@@ -433,7 +354,7 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     test("whether a volume is deleted with its server can be changed while the server has it", async () => {
       const { id } = await added();
-      const own = attachment();
+      const own = newAttachmentRow();
       await store.reserve(id, own);
       expect(await store.setDeleteOnTermination(id, randomUUID(), true)).toBe(false);
       expect(await store.setDeleteOnTermination(id, own.serverUuid, true)).toBe(true);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sharedVolumesContract } from "../../../test/contract/shared-volumes.contract.ts";
 import { volumeStoreContract } from "../../../test/contract/volume-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { createPool } from "../client/pool.ts";
@@ -18,10 +19,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-volumeStoreContract("Postgres", async () => {
+async function makeStores() {
   await pool.query("truncate volumes, requests");
   return { store: new PostgresVolumeStore(pool), requests: new PostgresApiStore(pool) };
-});
+}
+
+volumeStoreContract("Postgres", makeStores);
+sharedVolumesContract("Postgres", async () => (await makeStores()).store);
 
 describe("a volume that was made with a server, whose row an api of an earlier version has written", () => {
   const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attached_at_ms = null, server_uuid = null, cell = null, attachment_id = null,

@@ -8,7 +8,7 @@ import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { attachmentOf } from "./find-attachment.ts";
+import { attachmentOfServer } from "./find-attachment.ts";
 
 /** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
 const PAGE_SIZE = 1_000;
@@ -139,7 +139,7 @@ export class AttachmentSweeper {
     const cell = record?.cell ?? null;
     if (cell === null) return;
     const attachments = await storage.attachments(pair);
-    const named = (await attachmentOf(volumes, serverUuid, volumeId))?.attachment ?? null;
+    const named = (await attachmentOfServer(volumes, serverUuid, volumeId))?.attachment ?? null;
     if (named !== null && named.phase !== "attached") return;
     const rest = await this.#rest(cell, pair);
     if (rest === null) return;

@@ -10,14 +10,14 @@ export async function findAttachment(
   server: { readonly uuid: string; readonly asked: string },
   volumeId: string,
 ): Promise<AttachedVolume> {
-  const volume = await attachmentOf(volumes, server.uuid, volumeId);
+  const volume = await attachmentOfServer(volumes, server.uuid, volumeId);
   if (volume === null)
     throw notFound(`Instance ${server.asked.slice(0, 100)} is not attached to volume ${volumeId.slice(0, 100)}`);
   return volume;
 }
 
 /** The volume, if the server has it, will get it or had it last. Null otherwise. */
-export async function attachmentOf(
+export async function attachmentOfServer(
   volumes: Pick<VolumeStore, "volumes"> | null,
   serverUuid: string,
   volumeId: string,

@@ -6,7 +6,7 @@ import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { UpdateAttachmentBody } from "./attachment-schemas.ts";
-import { attachmentOf } from "./find-attachment.ts";
+import { attachmentOfServer } from "./find-attachment.ts";
 import { unexpected } from "./newer-fields.ts";
 
 /** Before this microversion, a volume can only be replaced by another one. */
@@ -49,7 +49,7 @@ async function update(
   asked: UpdateAttachmentBody["volumeAttachment"],
 ): Promise<void> {
   const missing = () => notFound(`No volume Block Device Mapping with id ${volumeId.slice(0, 100)}.`);
-  const volume = await attachmentOf(volumes, serverUuid, volumeId);
+  const volume = await attachmentOfServer(volumes, serverUuid, volumeId);
   if (volumes === null || volume === null) throw missing();
   const { attachment } = volume;
   const fixed: readonly (readonly [field: string, asked: string | null | undefined, is: string | null])[] = [
