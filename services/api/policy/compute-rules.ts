@@ -61,7 +61,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     server-metadata:create server-metadata:delete server-metadata:update server-metadata:update_all
     servers:confirm_resize servers:create servers:create:attach_network servers:create:attach_volume
     servers:create:trusted_certs servers:rebuild:trusted_certs
-    servers:create_image servers:delete servers:reboot servers:rebuild servers:resize servers:revert_resize
+    servers:create_image servers:create_image:allow_volume_backed servers:delete servers:reboot servers:rebuild servers:resize servers:revert_resize
     servers:start servers:stop servers:trigger_crash_dump servers:update
   `),
   "rule:project_manager_or_admin": words(`
@@ -72,7 +72,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
   "rule:context_is_admin": words(`
     limits:other_project
     os-admin-actions:inject_network_info os-admin-actions:reset_state
-    os-aggregates:add_host os-aggregates:create os-aggregates:delete os-aggregates:images os-aggregates:index os-aggregates:remove_host
+    os-aggregates:add_host os-aggregates:create os-aggregates:delete os-aggregates:index os-aggregates:remove_host
     os-aggregates:set_metadata os-aggregates:show os-aggregates:update
     os-availability-zone:detail
     os-console-auth-tokens
@@ -99,7 +99,9 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     servers:detail:get_all_tenants servers:index:get_all_tenants
     servers:migrations:index:host servers:migrations:show
     servers:show:host_status servers:show:host_status:unknown-only
-    compute:server:topology:host:index compute:servers:create:requested_destination
+    servers:create:zero_disk_flavor
+    compute:aggregates:images compute:server:topology:host:index compute:servers:create:requested_destination
+    network:attach_external_network
   `),
 };
 

@@ -151,6 +151,19 @@ describe("overrides of the policy", () => {
     policy.replaceOverrides({});
   });
 
+  test("open flavors without a disk to others than admins", async () => {
+    const flavor = { id: "no-disk", name: "no-disk", vcpus: 1, ram: 64, disk: 0 };
+    const make = { method: "POST", path: "/flavors", demand: "", minor: 60, body: { flavor } } as const;
+    expect(await statusOf(make, `admin.${OWN}`)).toBe(200);
+    const body = { server: { name: "s", flavorRef: "no-disk", imageRef: OWN, networks: "none" } };
+    const create = { method: "POST", path: "/servers", demand: "", minor: 60, body } as const;
+    expect(await statusOf(create, `member.${OWN}`)).toBe(403);
+    expect(await statusOf(create, `admin.${OWN}`)).toBe(202);
+    policy.replaceOverrides({ "os_compute_api:servers:create:zero_disk_flavor": "rule:project_member_api" });
+    expect(await statusOf(create, `member.${OWN}`)).toBe(202);
+    policy.replaceOverrides({});
+  });
+
   test("close networks and volumes of new servers", async () => {
     const bootWith = async (fields: object) => {
       const create = { method: "POST", path: "/servers", demand: "", minor: 60 } as const;

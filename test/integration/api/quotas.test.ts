@@ -221,6 +221,22 @@ describe("the quotas of servers", () => {
     );
   });
 
+  it("limits the metadata of images up to 2.38, and no longer from 2.39 on", async () => {
+    const id = await rig.bootActive("north", 0, { networks: "none" }, ANN);
+    await setQuota({ metadata_items: 1 });
+    const save = (minor: number) =>
+      rig.post(
+        `/v2.1/servers/${id}/action`,
+        { createImage: { name: "x", metadata: { a: "1", b: "2" } } },
+        { ...ANN, "openstack-api-version": `compute 2.${minor}` },
+      );
+    const refused = await save(38);
+    expect([refused.statusCode, refused.json().forbidden?.message]).toEqual([
+      ...[403, "Maximum number of metadata items exceeds 1"],
+    ]);
+    expect((await save(39)).statusCode).toBe(202);
+  });
+
   it("limits the metadata that is written later, by the quota of the day, and never its removal", async () => {
     const id = (await boot({ metadata: { a: "1", b: "2" } })).json().server.id;
     const task = await rig.dispatch(id, "north", [0]);

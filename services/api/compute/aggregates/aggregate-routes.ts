@@ -46,7 +46,7 @@ export function registerAggregateRoutes(
   const images = { params: IdParams, body: CacheImagesBody };
   http.post(
     "/os-aggregates/:id/images",
-    { config: { rule: "os-aggregates:images", since: 81 }, schema: images },
+    { config: { rule: "compute:aggregates:images", since: 81 }, schema: images },
     async (request, reply) => {
       const id = readAggregateId(request.params.id);
       await cacheImages(deps, callOf(request), { id, rule: imageRule, ...request.body });

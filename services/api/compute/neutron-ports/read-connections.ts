@@ -1,6 +1,6 @@
 import { type NeutronNetwork, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, mayDo } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
@@ -188,8 +188,8 @@ function isVisible(
 const isOf = ({ projectId }: { readonly projectId: string }, { identity }: KnownCall): boolean =>
   identity.isAdmin || identity.projectId === projectId;
 
-function refuseUnusable({ id, isExternal, isShared }: NeutronNetwork, { identity }: KnownCall): void {
-  if (isExternal && !isShared && !identity.isAdmin)
+function refuseUnusable({ id, isExternal, isShared }: NeutronNetwork, call: KnownCall): void {
+  if (isExternal && !isShared && !mayDo(call, "network:attach_external_network"))
     throw new Fault(403, `It is not allowed to create an interface on external network ${id}`);
 }
 

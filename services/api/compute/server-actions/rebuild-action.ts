@@ -11,7 +11,7 @@ import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
-import { type ImagePort, provideImages, readImage } from "../servers/read-image.ts";
+import { type ImagePort, provideImages, readImage, refuseZeroDisk } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
 import { readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
@@ -64,6 +64,7 @@ export async function readRebuild(
   const imageRef = body.text("imageRef") ?? "";
   const image = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
   const { properties, needed } = await readImage(imageRef, deps.images, image);
+  if (!server.spec.volumes.some(({ isRoot }) => isRoot)) refuseZeroDisk(call, flavor);
   const imageProperties = { ...properties };
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");

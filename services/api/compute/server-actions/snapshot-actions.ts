@@ -5,7 +5,7 @@ import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
-import { callerOf, type KnownCall } from "../../http/call.ts";
+import { callerOf, type KnownCall, requireRule } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
@@ -32,6 +32,8 @@ export interface SnapshotRequest {
 
 /** The type of the hypervisor of hosts whose guests are containers. */
 const CONTAINERS = "lxd";
+/** The last microversion in which the metadata of an image counts against the quota of a server's. */
+const METADATA_COUNTED_UNTIL_MINOR = 38;
 const NAME_MAX = 255;
 const SHELVED_SUFFIX = "-shelved";
 const ROTATION_MAX = 1_000;
@@ -114,7 +116,11 @@ export async function acceptSnapshot(
   const { server } = target;
   if (!OPERATIONS[kind].allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
-  refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
+  const isVolumeBacked = server.spec.volumes.some(({ isRoot }) => isRoot);
+  if (kind === "snapshot" && isVolumeBacked)
+    requireRule(call, "servers:create_image:allow_volume_backed", { projectId: server.spec.projectId });
+  if (call.minor <= METADATA_COUNTED_UNTIL_MINOR)
+    refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
   const isTarball = await isContainer(target);
   const caller = imageCallerOf(call);

@@ -33,7 +33,7 @@ import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
 import { type PlannedConnections, planConnections } from "./plan-connections.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
-import { type ImagePort, provideImages } from "./read-image.ts";
+import { type ImagePort, provideImages, refuseZeroDisk } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
 import { refuseLocalDisks } from "./refuse-local-disks.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
@@ -104,6 +104,7 @@ export async function createServer(
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
   const image = { caller: imageCallerOf(call), flavor, rule, volumes };
   const { properties: imageProperties, needed } = await readBootImage(imageRef, deps.images, image);
+  if (!isVolumeBacked) refuseZeroDisk(call, flavor);
   const groups = await readSecurityGroups(deps, call, body.server.security_groups);
   const connections = await planConnections(deps, call, body, {
     ...{ servers: request.count, rule: deps.networks },

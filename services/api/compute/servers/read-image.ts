@@ -1,8 +1,9 @@
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
 import type { ImageCaller, ImageService, ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
+import { type KnownCall, mayDo } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
-import { badRequest } from "../../http/fault.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 
 /** The images, and if servers are made from them now, the way in which hosts get their bits. */
@@ -99,6 +100,15 @@ async function judgeOne(
   if (image === null || image === "deleted") return { refused: `Image ${id.slice(0, 100)} could not be found.` };
   if (image.status !== "active") return { refused: `Image ${id} is not active.` };
   return { image };
+}
+
+/**
+ * Refuses (403) a local root disk of a size that only its image decides, unless the policy lets the caller have one. Source: `_validate_flavor_image_nostatus` of Nova's
+ * compute API.
+ */
+export function refuseZeroDisk(call: KnownCall, { diskGib }: Flavor): void {
+  if (diskGib === 0 && !mayDo(call, "servers:create:zero_disk_flavor"))
+    throw new Fault(403, "Only volume-backed servers are allowed for flavors with zero disk.");
 }
 
 /** Refuses a flavor with less memory than an image asks for (400). */
