@@ -68,7 +68,7 @@ test("the topology has the NUMA nodes that flavors lay out, from 2.78 on", async
   ]);
   expect(await toldAt(plain, "topology", OWNER, 78)).toEqual([200, { nodes: [], pagesize_kb: null }]);
   const ofFlavor = async (id: string, specs: object) => {
-    const flavor = { id, name: id, vcpus: 4, ram: 4096, disk: 0 };
+    const flavor = { id, name: id, vcpus: 4, ram: 4096, disk: 1 };
     expect((await rig.post("/v2.1/flavors", { flavor }, as(ADMIN))).statusCode).toBe(200);
     await rig.post(`/v2.1/flavors/${id}/os-extra_specs`, { extra_specs: specs }, as(ADMIN));
     return (await toldAt(await active({ flavorRef: id }), "topology"))[1];
@@ -86,7 +86,7 @@ test("the topology has the NUMA nodes that flavors lay out, from 2.78 on", async
 });
 
 test("administrators see the CPUs and nodes of the host that the host tells, and neither when it cannot tell", async () => {
-  const flavor = { id: "pinned", name: "pinned", vcpus: 4, ram: 4096, disk: 0 };
+  const flavor = { id: "pinned", name: "pinned", vcpus: 4, ram: 4096, disk: 1 };
   await rig.post("/v2.1/flavors", { flavor }, as(ADMIN));
   const extraSpecs = { "hw:cpu_policy": "dedicated", "hw:numa_nodes": "2", "hw:mem_page_size": "large" };
   await rig.post("/v2.1/flavors/pinned/os-extra_specs", { extra_specs: extraSpecs }, as(ADMIN));
