@@ -1,3 +1,4 @@
+import { createSocket } from "node:dgram";
 import { copyFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -26,6 +27,28 @@ const PATIENT = { everyMs: 50, withinMs: 90_000 };
 const CACHE = join(import.meta.dirname, "../../../node_modules/.cache/berth-linux-guest");
 const files = whyNoQemu() === null ? linuxGuestFiles(CACHE) : null;
 const title = `a guest with Linux${files === null ? " (skipped: no QEMU, or apt-get cannot download a kernel)" : ""}`;
+
+/** A service on an address of the host that answers by TCP, and notes what it is asked by UDP on the same port. */
+async function listenOn(
+  address: "127.0.0.1" | "::1",
+): Promise<{ readonly port: number; readonly asked: readonly string[] }> {
+  const service = createServer((socket) => {
+    // QEMU resets connections when its guest is destroyed.
+    socket.on("error", () => undefined).end("secret of the host\n");
+  });
+  await new Promise<void>((resolve) => service.listen(0, address, resolve));
+  const { port } = service.address() as AddressInfo;
+  const asked: string[] = [];
+  const datagrams = createSocket(address === "::1" ? "udp6" : "udp4", (message) =>
+    asked.push(message.toString("latin1")),
+  );
+  await new Promise<void>((resolve) => datagrams.bind(port, address, resolve));
+  onTestFinished(() => {
+    service.close();
+    datagrams.close();
+  });
+  return { port, asked };
+}
 
 describe.skipIf(files === null)(title, () => {
   let dir: QemuGuestsDir;
@@ -116,29 +139,35 @@ echo
   });
 
   test.each(["isolated", "open"] as const)(
-    "reaches a service on the host's loopback address only in a network that is open (%s)",
-    { timeout: 240_000 },
+    "reaches services on the host's loopback addresses, by IPv4, IPv6, TCP and UDP, only in a network that is open (%s)",
+    { timeout: 600_000 },
     async (userNetwork) => {
       driver.close();
       driver = qemuDriverIn(dir, { userNetwork, volumeDir: dir.volumes });
-      const service = createServer((socket) => socket.end("secret of the host\n"));
-      await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
-      onTestFinished(() => void service.close());
-      const { port } = service.address() as AddressInfo;
-      // The gateway, the name server, and any other address of the network; then a packet to the loopback address itself.
+      const [four, six] = [await listenOn("127.0.0.1"), await listenOn("::1")];
+      // The gateway, the name server, and any other address of the networks; then packets to the loopback addresses themselves.
       const script = `b=/bin/busybox
 $b ip link set eth0 up
 echo '#!/bin/busybox sh
 [ "$1" = bound ] && /bin/busybox ip addr add $ip/$mask dev eth0' > /bound && $b chmod 755 /bound
 $b udhcpc -i eth0 -n -q -s /bound
-try() { echo "$1: $($b nc -w 4 $1 ${port} < /dev/null || echo nothing)"; }
-for address in 169.254.2.2 169.254.2.3 169.254.7.7; do try $address & done
+echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad
+$b ip -6 addr add fec0::15/64 dev eth0
+$b sleep 2
+$b ip -6 addr show dev eth0
+try() { echo "$1: $($b nc -w 6 $1 $2 < /dev/null || echo nothing)"; }
+ask() { $b timeout 3 $b tftp -g -r $1 -l /dev/null $1 $2; }
+for address in 169.254.2.2 169.254.2.3 169.254.7.7; do try $address ${four.port} & ask $address ${four.port} & done
+for address in fec0::2 fec0::3 fec0::77; do try $address ${six.port} & ask $address ${six.port} & done
 wait
 echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet
 $b ip route del table local local 127.0.0.0/8
 $b ip route del table local local 127.0.0.1
 $b ip route add 127.0.0.1 via 169.254.2.2 dev eth0
-try 127.0.0.1
+$b ip -6 addr del ::1/128 dev lo
+$b ip -6 route add ::1/128 via fec0::2 dev eth0
+try 127.0.0.1 ${four.port} & try ::1 ${six.port} &
+wait
 echo "id: $($b wget -q -O - http://169.254.169.254/latest/meta-data/instance-id)"
 `;
       const portId = "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b01";
@@ -146,11 +175,18 @@ echo "id: $($b wget -q -O - http://169.254.169.254/latest/meta-data/instance-id)
         { portId, networkId: "n1", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 1 },
       ];
       const guest = await booted(1, script, { ports });
-      await shows(guest, /^done$/m);
+      await eventually("done", () => /^done$/m.test(shown(guest)), { ...PATIENT, withinMs: 300_000 });
       expect(shown(guest)).toMatch(/^id: i-[0-9a-f]{17}$/m);
-      for (const address of ["169.254.2.2", "127.0.0.1"])
+      // The guest has the address, so what follows is a network's refusal.
+      expect(shown(guest)).toContain("fec0::15/64");
+      for (const address of ["169.254.2.2", "127.0.0.1", "fec0::2"])
         expect(shown(guest)).toContain(`${address}: ${userNetwork === "open" ? "secret of the host" : "nothing"}\n`);
-      if (userNetwork === "isolated") expect(shown(guest)).not.toContain("secret of the host");
+      const asked = [...four.asked, ...six.asked];
+      if (userNetwork === "isolated") expect([shown(guest).includes("secret of the host"), asked]).toEqual([false, []]);
+      else
+        expect(asked.map((text) => text.replace(/[^\w:.]+/g, " ").trim())).toEqual(
+          expect.arrayContaining([expect.stringContaining("169.254.2.2"), expect.stringContaining("fec0::2")]),
+        );
     },
   );
 
