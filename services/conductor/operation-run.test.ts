@@ -12,7 +12,7 @@ import { OperationRun } from "./operation-run.ts";
 const SPAN = { traceparent: "", traceId: "", end: () => {} };
 
 /** A resize of server 1 from host 0 to host 1 that continues at a stage, and what it does there. */
-function resizeAt(stage: string, guests: { readonly isBeside: boolean }) {
+function resizeAt(stage: string, guests: { readonly isBeside: boolean }, others: object = {}) {
   const clock = new ManualClock();
   const done: string[] = [];
   const steps: OperationStep[] = [];
@@ -40,6 +40,7 @@ function resizeAt(stage: string, guests: { readonly isBeside: boolean }) {
         return { kind: "committed", revision: 9 };
       },
     },
+    ...others,
   };
   const operation = {
     ...{
@@ -92,4 +93,44 @@ test("starts no guest at a stage at which it continues, as long as another one o
   clock.advance(10_000);
   await settled();
   expect(done).toEqual(["commit restoring", "power host-0"]);
+});
+
+test("a host that is lost and back while the guest's network is awaited is not taken for gone, and gets the order when the network is there", async () => {
+  const streams = new Map<string, object>();
+  const sent: string[] = [];
+  const connect = () =>
+    streams.set(hostName(1), { send: ({ body }: ConductorMessage) => void sent.push(`${body?.$case}`) });
+  let plug = () => {};
+  let waits = 0;
+  const { run, clock, done } = resizeAt(
+    "starting",
+    { isBeside: false },
+    {
+      releaser: { tryRelease: async () => "down" },
+      streamOf: (host: string) => streams.get(host) ?? null,
+      needs: {
+        meet: async () => ({ kind: "met", connections: new Map(), vifs: new Map() }),
+        plugged: () => {
+          waits += 1;
+          return new Promise((resolve) => {
+            plug = () => resolve({ kind: "plugged" });
+          });
+        },
+      },
+    },
+  );
+  connect();
+  run.hostConnected();
+  await settled();
+  streams.clear();
+  run.hostLost();
+  connect();
+  run.hostConnected();
+  await settled();
+  clock.advance(5_000);
+  await settled();
+  expect([done, sent, waits]).toEqual([[], [], 1]);
+  plug();
+  await settled();
+  expect([done, sent]).toEqual([[], ["power"]]);
 });
