@@ -58,14 +58,17 @@ export class HistoryFollower {
     const follower = new HistoryFollower(databaseUrl, stream, handlers);
     try {
       handlers.onLoaded(await loadSnapshot(databaseUrl, stream.snapshot));
-      await stream.start([PUBLICATION], {
-        onPayload: (payload) => follower.#receive(follower.#plugin.parse(payload)),
-        onKeepalive: (position, replyWanted) => {
-          follower.#advance(position);
-          if (replyWanted) stream.sendStatus(follower.#position, false);
+      await stream.start(
+        { publications: [PUBLICATION], messages: false },
+        {
+          onPayload: (payload) => follower.#receive(follower.#plugin.parse(payload)),
+          onKeepalive: (position, replyWanted) => {
+            follower.#advance(position);
+            if (replyWanted) stream.sendStatus(follower.#position, false);
+          },
+          onEnd: (error) => follower.#lose(error),
         },
-        onEnd: (error) => follower.#lose(error),
-      });
+      );
       follower.#beat = setInterval(() => stream.sendStatus(follower.#position, true), STATUS_MS);
       return follower;
     } catch (error) {

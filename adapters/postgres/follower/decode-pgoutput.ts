@@ -6,7 +6,7 @@ import { type Lsn, parseLsn } from "./lsn.ts";
 /** The events of a slot's stream that matter to a ledger view. */
 export type StreamEvent =
   | { readonly kind: "begin"; readonly xid: number; readonly committedAtMs: number }
-  | { readonly kind: "row"; readonly row: LedgerRow }
+  | { readonly kind: "rows"; readonly rows: readonly LedgerRow[] }
   /** `position` is where the log continues after this transaction. */
   | { readonly kind: "commit"; readonly position: Lsn }
   | { readonly kind: "nothing" };
@@ -16,6 +16,10 @@ type Tuple = Readonly<Record<string, Buffer | null>>;
 type RowOf = (tuple: Tuple) => LedgerRow;
 
 const NOTHING: StreamEvent = { kind: "nothing" };
+
+/** The prefix of the messages of the SQL function `announce_inventories`, and the length of each of their rows. */
+const INVENTORIES = "berth_inventories";
+const INVENTORY_BYTES = 44;
 
 /**
  * Decodes the payloads of one slot's messages, in order. It is stateful, because each table is described only once, before its first row.
@@ -35,23 +39,48 @@ function streamEventOf(message: Pgoutput.Message): StreamEvent {
       if (message.commitEndLsn === null) throw new Error("a commit without a position");
       return { kind: "commit", position: parseLsn(message.commitEndLsn) };
     case "insert":
-      return { kind: "row", row: tableOf(message.relation).put(message.new) };
+      return { kind: "rows", rows: [tableOf(message.relation).put(message.new)] };
     case "update":
       if (message.key !== null) throw new Error(`a row of ${message.relation.name} changed its key`);
-      return { kind: "row", row: tableOf(message.relation).put(message.new) };
+      return { kind: "rows", rows: [tableOf(message.relation).put(message.new)] };
     case "delete":
       if (message.key === null) throw new Error(`a row of ${message.relation.name} was removed without naming its key`);
-      return { kind: "row", row: tableOf(message.relation).removed(message.key) };
+      return { kind: "rows", rows: [tableOf(message.relation).removed(message.key)] };
     case "truncate":
       throw new Error(`tables were truncated: ${message.relations.map((relation) => relation.name).join(", ")}`);
+    case "message":
+      return message.prefix === INVENTORIES ? { kind: "rows", rows: inventoriesOf(message.content) } : NOTHING;
     case "relation":
     case "type":
     case "origin":
-    case "message":
       return NOTHING;
     default:
       return message satisfies never;
   }
+}
+
+/** The inventories that one statement has updated, as `announce_inventories` packs them. */
+function inventoriesOf(content: Uint8Array): LedgerRow[] {
+  if (content.length % INVENTORY_BYTES !== 0)
+    throw new Error(`a message of inventories has ${content.length} bytes, which is no multiple of ${INVENTORY_BYTES}`);
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.length);
+  const rows: LedgerRow[] = [];
+  for (let at = 0; at < bytes.length; at += INVENTORY_BYTES)
+    rows.push({
+      table: "inventory-put",
+      providerId: bytes.readInt32BE(at),
+      classId: bytes.readInt32BE(at + 4),
+      inventory: {
+        total: bytes.readInt32BE(at + 8),
+        reserved: bytes.readInt32BE(at + 12),
+        minUnit: bytes.readInt32BE(at + 16),
+        maxUnit: bytes.readInt32BE(at + 20),
+        stepSize: bytes.readInt32BE(at + 24),
+        allocationRatio: bytes.readDoubleBE(at + 28),
+      },
+      used: Number(bytes.readBigInt64BE(at + 36)),
+    });
+  return rows;
 }
 
 function tableOf(relation: Pgoutput.MessageRelation): { readonly put: RowOf; readonly removed: RowOf } {

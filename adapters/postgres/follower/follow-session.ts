@@ -8,7 +8,8 @@ import { loadSnapshot } from "./load-snapshot.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 import { ReplicationStream } from "./replication-stream.ts";
 
-const LEDGER = "berth_ledger";
+/** The publications of the ledger. Updates of inventories are not in them, but come as messages, many rows in one. */
+const LEDGER = ["berth_ledger_rows", "berth_inventory_rows"];
 /**
  * The publication of servers and their hosts. Only followers that need more than the ledger follow it, since each boot writes several of
  * its rows.
@@ -87,11 +88,15 @@ export class FollowSession {
       const rows = await loadSnapshot(questions, stream.snapshot, handlers);
       // This happens in one turn of the event loop, so no reader sees the view between the old state and the new one.
       handlers.onLoaded(session.#translator.translate(rows));
-      await stream.start(handlers.servers ? [LEDGER, SERVERS, MOVES] : [LEDGER], {
-        onPayload: (payload) => session.#receive(session.#decode(payload)),
-        onKeepalive: (position, replyWanted) => session.#keepalive(position, replyWanted),
-        onEnd: (error) => session.#lose(error),
-      });
+      const publications = handlers.servers ? [...LEDGER, SERVERS, MOVES] : LEDGER;
+      await stream.start(
+        { publications, messages: true },
+        {
+          onPayload: (payload) => session.#receive(session.#decode(payload)),
+          onKeepalive: (position, replyWanted) => session.#keepalive(position, replyWanted),
+          onEnd: (error) => session.#lose(error),
+        },
+      );
       return session;
     } catch (error) {
       await session.close();
@@ -125,7 +130,7 @@ export class FollowSession {
 
   /**
    * Flushes a record that lies half flushed at the end of a page, as a long transaction in progress may leave one. The server cannot read
-   * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it; no subscriber reads the
+   * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it; the decoder passes over the
    * message that this one writes.
    */
   async pushLog(): Promise<void> {
@@ -161,8 +166,8 @@ export class FollowSession {
       case "begin":
         this.#begun = event;
         return;
-      case "row":
-        this.#rows.push(event.row);
+      case "rows":
+        for (const row of event.rows) this.#rows.push(row);
         if (this.#rows.length >= TRANSACTION_ROWS_MAX) this.#pass();
         return;
       case "commit": {

@@ -14,7 +14,7 @@ import type { MovePut, RowChange } from "../../../core/ledger/row-change.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
 /**
- * A row of the publications `berth_ledger`, `berth_servers` and `berth_moves` that was written or removed, in the database's own terms,
+ * A row of the followed publications or messages (see follow-session.ts) that was written or removed, in the database's own terms,
  * with numbers instead of names.
  */
 export type LedgerRow =

@@ -105,8 +105,14 @@ export class ReplicationStream {
     return this.#client.connection as unknown as CopyConnection;
   }
 
-  /** Streams the publications' changes from the snapshot onwards. The snapshot ends with this call. */
-  async start(publications: readonly string[], handlers: StreamHandlers): Promise<void> {
+  /**
+   * Streams the publications' changes from the snapshot onwards, and with `messages` also what `pg_logical_emit_message` writes in this database.
+   * The snapshot ends with this call.
+   */
+  async start(
+    { publications, messages }: { readonly publications: readonly string[]; readonly messages: boolean },
+    handlers: StreamHandlers,
+  ): Promise<void> {
     const end = (error: Error): void => {
       if (this.#ended) return;
       this.#ended = true;
@@ -123,7 +129,7 @@ export class ReplicationStream {
     const started = new Promise<void>((resolve) => this.#connection.once("replicationStart", resolve));
     const sql =
       `START_REPLICATION SLOT "${this.#slot}" LOGICAL ${formatLsn(this.startsAt)} ` +
-      `(proto_version '1', publication_names '${publications.join()}', binary 'true')`;
+      `(proto_version '1', publication_names '${publications.join()}', binary 'true', messages '${messages}')`;
     const finished = this.#client.query(sql);
     this.#finished = finished.then(
       () => end(new Error("the server ended the stream")),

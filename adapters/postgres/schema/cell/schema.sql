@@ -241,6 +241,7 @@ create table inventories (
   constraint inventories_step_size_check CHECK ((step_size > 0)),
   constraint inventories_used_check CHECK ((used >= 0))
 ) with (fillfactor=70);
+CREATE TRIGGER announce_updated AFTER UPDATE ON public.inventories REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION announce_inventories();
 CREATE TRIGGER inventory_in_use BEFORE DELETE ON public.inventories FOR EACH ROW WHEN ((old.used > 0)) EXECUTE FUNCTION refuse_inventory_in_use();
 
 create table migrations (
@@ -445,6 +446,11 @@ create table unusual_servers (
 );
 CREATE INDEX unusual_servers_status_server_uuid_idx ON public.unusual_servers USING btree (status, server_uuid);
 
+
+create function announce_inventories()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
 
 create function cell_add_task(list uuid[], task uuid)
   returns uuid[]
@@ -853,9 +859,22 @@ create publication berth_audit for table
   inventories (provider_id, class_id, total, reserved, allocation_ratio, used)
   with (publish = 'insert, update, delete, truncate');
 
+create publication berth_inventory_rows for table
+  inventories (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used)
+  with (publish = 'insert, delete, truncate');
+
 create publication berth_ledger for table
   hosts (name, root_provider, up, disabled, hypervisor),
   inventories (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used),
+  provider_aggregates (provider_id, aggregate),
+  provider_traits (provider_id, trait_id),
+  resource_classes (id, name),
+  resource_providers (id, uuid, name, parent_id, root_id, generation),
+  traits (id, name)
+  with (publish = 'insert, update, delete, truncate');
+
+create publication berth_ledger_rows for table
+  hosts (name, root_provider, up, disabled, hypervisor),
   provider_aggregates (provider_id, aggregate),
   provider_traits (provider_id, trait_id),
   resource_classes (id, name),
