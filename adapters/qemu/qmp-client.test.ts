@@ -115,7 +115,12 @@ test("calls listeners with each event until they are removed", async () => {
 
 test("a command that is not answered fails, and so does every command when QEMU goes away", async () => {
   const client = await connected(() => null);
-  await expect(client.execute("slow", {}, 20)).rejects.toMatchObject({ code: "silent" });
+  await expect(client.execute("slow", {}, 20)).rejects.toMatchObject({
+    code: "silent",
+    message: expect.stringMatching(
+      /^QEMU did not answer within 20 ms: slow\. The guest is left as it is;.* a hard reboot/,
+    ),
+  });
   const open = client.execute("open");
   server?.close();
   await expect(open).rejects.toMatchObject({ code: "lost" });

@@ -5,6 +5,9 @@ import { openUnixSocket } from "./open-unix-socket.ts";
 import { QmpError } from "./qmp-error.ts";
 import { QmpLines } from "./qmp-lines.ts";
 
+/** Nothing is done to a guest whose QEMU is silent, until an order ends that QEMU. */
+const ADVICE =
+  "The guest is left as it is; if QEMU stays silent, a hard reboot of the server ends it and starts another";
 /** QEMU answers within milliseconds, but not while it writes to a slow disk. */
 const ANSWER_MS = 20_000;
 
@@ -101,7 +104,7 @@ export class QmpClient {
   #within<Value>(promise: Promise<Value>, timeoutMs: number, what: string): Promise<Value> {
     return withDeadline(promise, timeoutMs, what, this.#clock).catch((error: unknown) => {
       if (error instanceof QmpError) throw error;
-      throw new QmpError("silent", `QEMU did not answer within ${timeoutMs} ms: ${what}`);
+      throw new QmpError("silent", `QEMU did not answer within ${timeoutMs} ms: ${what}. ${ADVICE}`);
     });
   }
 
