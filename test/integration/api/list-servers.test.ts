@@ -89,6 +89,7 @@ describe("filters of GET /servers", () => {
     ["key_name=eb-", ["alpha"]],
     ["key_name=eb-&sort_key=created_at&sort_dir=asc", ["alpha"]],
     ["key_name=^web-key$&user_id=dora", ["alpha"]],
+    ["key_name=^eb-$", []],
     ["key_name=^eb", []],
     ["key_name=w.*y", ["alpha"]],
     ["key_name=other", []],

@@ -157,7 +157,7 @@ function indexedOf(text: (name: string) => string | undefined): IndexedFilter | 
   const pattern = key === undefined ? null : readPattern("key_name", key);
   if (first?.attribute === "image" || pattern === null || pattern.contains === "")
     return first === undefined ? null : { ...first, isPart: false };
-  return { attribute: "key", value: pattern.contains, isPart: true };
+  return { attribute: "key", value: pattern.contains, isPart: !pattern.isWhole };
 }
 
 function* readMatchers(text: (name: string) => string | undefined, zones: Zones): Generator<Matches> {

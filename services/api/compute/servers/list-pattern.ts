@@ -9,6 +9,8 @@ export interface ListPattern {
   readonly matches: (text: string) => boolean;
   /** Text that every match contains, or "" when there is none. */
   readonly contains: string;
+  /** Only this text matches: `contains`. */
+  readonly isWhole: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export function readPattern(field: string, text: string): ListPattern {
     refuse(`More than ${REPETITIONS_MAX} repetitions are not supported.`);
   try {
     const expression = new RegExp(text);
-    return { matches: (value) => expression.test(value), contains: "" };
+    return { matches: (value) => expression.test(value), contains: "", isWhole: false };
   } catch {
     return refuse(`'${text.slice(0, 100)}' is not a 'regex'`);
   }
@@ -52,5 +54,5 @@ function literalOf(text: string): ListPattern | null {
         : atEnd
           ? value.endsWith(contains)
           : value.includes(contains);
-  return { matches, contains };
+  return { matches, contains, isWhole: atStart && atEnd };
 }
