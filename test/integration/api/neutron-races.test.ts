@@ -93,7 +93,7 @@ test("a server in ERROR gets its addresses, and loses a deleted port only when i
   await eventually("the end of the port", async () => (await ports()).length === 1);
 });
 
-test("a server that cannot be brought up to date at present is looked at again after delays that grow", async () => {
+test("a server that cannot be brought up to date at present is looked at again after delays that grow, and soon once it is deleted", async () => {
   const id = await active([{ uuid: OWN_NETWORK }]);
   const [port] = rig.networking.all();
   await rig.cell("north").store.resetStatus([{ serverUuid: id, status: "ERROR" }]);
@@ -124,6 +124,13 @@ test("a server that cannot be brought up to date at present is looked at again a
   );
   for (; nowMs <= 20_000; nowMs += 1_000) await settler.settle();
   expect(looks).toEqual([0, 2_000, 6_000, 14_000]);
+  for (; nowMs <= 70_000; nowMs += 1_000) await settler.settle();
+  expect(looks.at(-1)).toBe(62_000);
+  // Its ports do not wait until 126 s.
+  await store.cancel(id, "req-1");
+  await store.markDeleted([{ cell: "north", serverUuid: id }]);
+  for (; nowMs <= 90_000; nowMs += 1_000) await settler.settle();
+  expect(looks.at(-1)).toBe(90_000);
 });
 
 test("a port that a client gives to another server in Neutron while it is being detached is not deleted", async () => {

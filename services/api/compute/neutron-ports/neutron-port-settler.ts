@@ -88,30 +88,39 @@ export class NeutronPortSettler {
 
   /** Looks at the notes that are due. Rejects as the API database and Neutron do. */
   async settle(): Promise<void> {
-    if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
+    const isSweep = this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS;
+    if (isSweep) {
       this.#sweptTo = await this.#notes.sweepNotes(this.#sweptTo, SWEEP_SIZE);
       this.#sweptAtMs = this.#clock.monotonic();
     }
     await this.#rounds.run(async (page) => {
-      for (const note of page) await this.#trySettling(note);
+      const ended = isSweep ? await this.#endedAmong(page) : new Set<string>();
+      for (const note of page) await this.#trySettling(note, ended.has(note.serverUuid));
     });
   }
 
+  /** The servers that are gone since their notes wait. A delay that has grown while they lived must not hold up their ports. */
+  async #endedAmong(page: readonly DueNote[]): Promise<ReadonlySet<string>> {
+    const waiting = page.filter((note) => this.#waits.isWaiting(keyOf(note)));
+    if (waiting.length === 0) return new Set();
+    const records = await this.#store.requests(waiting.map(({ serverUuid }) => serverUuid));
+    return new Set(records.filter(isOver).map(({ serverUuid }) => serverUuid));
+  }
+
   /** A note that Neutron refuses must not hold up the others. */
-  async #trySettling(note: DueNote): Promise<void> {
+  async #trySettling(note: DueNote, isEnded: boolean): Promise<void> {
     try {
-      await this.#settleOne(note);
+      await this.#settleOne(note, isEnded);
     } catch (error) {
       if (!(error instanceof NetworkingError) || error.code === "unreachable") throw error;
       this.#events.portsNotSwept(error);
     }
   }
 
-  async #settleOne(note: DueNote): Promise<void> {
+  async #settleOne(note: DueNote, isEnded: boolean): Promise<void> {
     const { serverUuid, keptPorts, deletedPorts, version } = note;
-    // A note that is opened again has another version, so it is looked at at once.
-    const key = `${serverUuid} ${version}`;
-    if (this.#waits.isWaiting(key)) return;
+    const key = keyOf(note);
+    if (!isEnded && this.#waits.isWaiting(key)) return;
     const ports = await this.#portsOf(serverUuid);
     if (ports.kind === "unknown") return;
     const named = ports.kind === "gone" ? [] : ports.named;
@@ -138,7 +147,7 @@ export class NeutronPortSettler {
       [record] = await this.#store.requests([serverUuid]);
     }
     if (record === undefined || record.state === "cancelled") return { kind: "unknown" };
-    const isGone = record.state === "deleted" || record.state === "failed";
+    const isGone = isOver(record);
     if (record.cell === null) return isGone ? { kind: "gone" } : livingOf(record);
     return this.#portsInCell(record, record.cell, isGone);
   }
@@ -162,6 +171,11 @@ export class NeutronPortSettler {
     return { kind: "living", named, known: { record, cell: client, server } };
   }
 }
+
+/** A note that is opened again has another version, so it is looked at at once. */
+const keyOf = ({ serverUuid, version }: DueNote): string => `${serverUuid} ${version}`;
+
+const isOver = ({ state }: RequestRecord): boolean => state === "deleted" || state === "failed";
 
 const livingOf = ({ spec }: RequestRecord): ServersPorts => ({
   kind: "living",
