@@ -11,7 +11,10 @@ export type StreamEvent =
   | { readonly kind: "commit"; readonly position: Lsn }
   | { readonly kind: "nothing" };
 
-/** A row as pgoutput's binary mode sends it, with each column in the binary format of its type. */
+/**
+ * A row as pgoutput's binary mode sends it, with each column in the binary format of its type. The values are parts of the driver's buffer,
+ * which it fills with the next messages, and a row waits for its commit: what is kept of a row must be copied.
+ */
 type Tuple = Readonly<Record<string, Buffer | null>>;
 type RowOf = (tuple: Tuple) => LedgerRow;
 
@@ -165,7 +168,7 @@ const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: R
       status: text(row, "status"),
       taskState: row.task_state == null ? null : text(row, "task_state"),
       host: row.host == null ? null : text(row, "host"),
-      spec: row.spec ?? null,
+      spec: row.spec == null ? null : Buffer.from(row.spec),
     }),
     removed: (key) => ({ table: "server-removed", uuid: uuid(key, "uuid") }),
   },
