@@ -34,6 +34,8 @@ export interface KnownServers {
 }
 
 const PLACE = "cinder";
+/** Volumes that several servers may have at a time, which users attach and detach. They end with no server. */
+const SHARED_VOLUMES = 2;
 /** How long Cinder waits for its driver. */
 const RPC_TIMEOUT_MS = 60_000;
 
@@ -43,6 +45,8 @@ export class SimCinder {
   readonly #habits: CinderHabits;
   readonly #twin: MemoryBlockStorage;
   readonly #random: () => number;
+  /** The ids of the volumes that several servers may have at a time. */
+  readonly sharedVolumes: readonly string[];
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -53,6 +57,10 @@ export class SimCinder {
     this.#random = world.random("cinder");
     const ids = world.random("cinder ids");
     this.#twin = new MemoryBlockStorage({ newId: () => randomUuidOf(ids) });
+    this.sharedVolumes = Array.from(
+      { length: SHARED_VOLUMES },
+      (_, at) => this.#twin.putVolume({ projectId: "sim", name: `shared-${at}`, isMultiattach: true }).id,
+    );
     this.#twin.fate = (method) => this.#fateOf(method);
     this.#fillNewVolumes();
     this.#watchEnds(servers);
@@ -136,7 +144,10 @@ export class SimCinder {
 
   /** The volumes and attachments that are left when all servers are deleted and were to take their volumes with them. Asked when Cinder is calm. */
   async left(): Promise<readonly string[]> {
-    const volumes = this.#twin.all().map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
+    const volumes = this.#twin
+      .all()
+      .filter(({ id, status }) => !this.sharedVolumes.includes(id) || status !== "available")
+      .map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
     const attachments = (await this.#twin.attachments({})).map(
       ({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`,
     );

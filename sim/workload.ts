@@ -1,3 +1,4 @@
+import { AttachmentChanges } from "./attachment-changes.ts";
 import type { ApiCall, SimAnswer } from "./call-in-process.ts";
 import { ServerChanges } from "./server-changes.ts";
 import type { SimCloud } from "./sim-cloud.ts";
@@ -13,6 +14,8 @@ const CHANGE_SHARE = 0.45;
 const GROUPED_SHARE = 0.4;
 /** Maximum number of volumes of a new server. */
 const VOLUMES_MAX = 2;
+/** Share of the new servers that have a volume of several servers. */
+const SHARED_SHARE = 0.3;
 /** Number of tries of a delete that is not answered. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
@@ -32,6 +35,7 @@ export class Workload {
   readonly accepted = new Set<string>();
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
+  readonly #attachmentChanges: AttachmentChanges;
   #open = 0;
   /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
   #deleting = 0;
@@ -56,6 +60,11 @@ export class Workload {
       keepsDeleted: cloud.keepsDeleted,
       changes,
     });
+    this.#attachmentChanges = new AttachmentChanges(
+      world,
+      { call: (call) => this.#call(call), servers: () => this.#servers, isOver: () => this.#stopped },
+      cloud.cinder?.sharedVolumes ?? [],
+    );
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
     };
@@ -76,6 +85,7 @@ export class Workload {
 
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
+    if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
       const what = this.#random();
@@ -119,15 +129,18 @@ export class Workload {
   async #create(choice: number): Promise<void> {
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
     const plain = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
-    const server = { ...plain, ...(this.#cloud.cinder !== null && this.#newVolumes()) };
+    const mappings = this.#cloud.cinder === null ? [] : this.#mappings(this.#cloud.cinder.sharedVolumes);
+    const server = { ...plain, ...(mappings.length > 0 && { block_device_mapping_v2: mappings }) };
     const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
     const payload = group ? { server, "os:scheduler_hints": { group: group.uuid } } : { server };
     const answer = await this.#call({ method: "POST", url: "/v2.1/servers", payload });
     if (answer === null) return;
     if (answer.status !== 202) {
       this.#world.history.record("user", "refused", { status: answer.status, body: answer.body });
-      // Overload and lost databases are 503 and 504; anything else is a bug.
-      if (answer.status < 503) this.#world.find(5, `a create was answered with ${answer.status}: ${answer.body}`);
+      // Overload and lost databases are 503 and 504, and a shared volume may be busy; anything else is a bug.
+      const isBusy = answer.status === 400 && mappings.some((one) => one.source_type === "volume");
+      if (answer.status < 503 && !isBusy)
+        this.#world.find(5, `a create was answered with ${answer.status}: ${answer.body}`);
       return;
     }
     const { uuid } = idOf(answer.body);
@@ -136,13 +149,16 @@ export class Workload {
     this.#servers.push(uuid);
   }
 
-  /** New volumes, beside the local disk, that end with their server. */
-  #newVolumes(): Readonly<Record<string, unknown>> {
+  /** New volumes, beside the local disk, that end with their server, and sometimes one that other servers have, too. */
+  #mappings(shared: readonly string[]): readonly Readonly<Record<string, unknown>>[] {
     const count = Math.floor(this.#volumesOf() * (VOLUMES_MAX + 1));
     const image = { source_type: "image", destination_type: "local", uuid: SIM_IMAGE, boot_index: 0 };
     const blank = { source_type: "blank", destination_type: "volume", volume_size: 1, delete_on_termination: true };
     const local = { ...image, delete_on_termination: true };
-    return count === 0 ? {} : { block_device_mapping_v2: [local, ...Array.from({ length: count }, () => blank)] };
+    const uuid = shared[Math.floor((this.#volumesOf() / SHARED_SHARE) * shared.length)];
+    const further = uuid === undefined ? [] : [{ source_type: "volume", destination_type: "volume", uuid }];
+    const volumes = [...Array.from({ length: count }, () => blank), ...further];
+    return volumes.length === 0 ? [] : [local, ...volumes];
   }
 
   async #deleteOne(choice: number): Promise<void> {
