@@ -62,7 +62,12 @@ export class Workload {
     });
     this.#attachmentChanges = new AttachmentChanges(
       world,
-      { call: (call) => this.#call(call), servers: () => this.#servers, isOver: () => this.#stopped },
+      {
+        call: (call) => this.#call(call),
+        look: (uuid) => cloud.look(uuid),
+        servers: () => this.#servers,
+        isOver: () => this.#stopped,
+      },
       cloud.cinder?.sharedVolumes ?? [],
     );
     cloud.onDark = (hosts) => {
