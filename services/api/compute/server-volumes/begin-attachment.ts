@@ -1,3 +1,4 @@
+import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
@@ -41,8 +42,13 @@ export async function beginAttachment(
   try {
     await beginInCell(deps, target, request);
   } catch (error) {
+    // What Cinder does not end now is left to the settler, and the caller gets the reason of the refusal.
     if (error instanceof Fault && error.status < 500)
-      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now());
+      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now()).catch(onlyCinder);
     throw error;
   }
+}
+
+function onlyCinder(error: unknown): void {
+  if (!(error instanceof BlockStorageError)) throw error;
 }
