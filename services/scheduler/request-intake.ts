@@ -3,9 +3,7 @@ import { apiStreams, schedulerRequestsConsumer } from "../../adapters/nats/strea
 import { contextOf } from "../../adapters/telemetry/propagation.ts";
 import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
-import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
-import { decodeKept } from "../../runtime/encode-once.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { Work, WorkPlacer } from "./placing/work-placer.ts";
 import type { SchedulerBus } from "./ports.ts";
@@ -16,8 +14,6 @@ const RETRY_MS_MAX = 10_000;
 
 interface Waiting {
   readonly work: Work;
-  /** The spec of a new server, if its message has it and was not delivered before. */
-  readonly spec: ServerSpec | null;
   /** Null when the work was found by a sweep. */
   readonly message: BusMessage | null;
 }
@@ -91,7 +87,7 @@ export class RequestIntake {
   /** Takes work that a sweep has found. The sweep put the work off in its row, so a later sweep finds it if this process ends early. */
   offer(works: readonly Work[]): void {
     if (this.#stopped) return;
-    for (const work of works) this.#waiting.push({ work, spec: null, message: null });
+    for (const work of works) this.#waiting.push({ work, message: null });
     this.#nextTurn();
   }
 
@@ -100,14 +96,13 @@ export class RequestIntake {
       message.retry(0);
       return;
     }
-    const decoded = decodeWork(message.data);
-    if (decoded instanceof Error) {
-      this.#events.malformed(decoded);
+    const work = decodeWork(message.data);
+    if (work instanceof Error) {
+      this.#events.malformed(work);
       message.ack();
       return;
     }
-    const { work, spec } = decoded;
-    this.#waiting.push({ message, work, spec: message.deliveries === 1 ? spec : null });
+    this.#waiting.push({ message, work });
     this.#nextTurn();
   }
 
@@ -130,7 +125,7 @@ export class RequestIntake {
   }
 
   /** Never rejects. */
-  async #carryOn({ message, work, spec }: Waiting): Promise<void> {
+  async #carryOn({ message, work }: Waiting): Promise<void> {
     const deliveries = message?.deliveries ?? 1;
     const span = this.#tracing.start("scheduler place", {
       ...(message && { parent: contextOf(message.headers) }),
@@ -138,7 +133,7 @@ export class RequestIntake {
       attributes: { [`berth.${work.kind}`]: work.id, "berth.deliveries": deliveries },
     });
     try {
-      await this.#placer.carryOn({ work, deliveries, isSwept: message === null, spec }, span);
+      await this.#placer.carryOn({ work, deliveries, isSwept: message === null }, span);
       message?.ack();
     } catch (error) {
       failSpan(span, error);
@@ -150,15 +145,13 @@ export class RequestIntake {
   }
 }
 
-function decodeWork(data: Uint8Array): { readonly work: Work; readonly spec: ServerSpec | null } | Error {
+function decodeWork(data: Uint8Array): Work | Error {
   try {
-    const { server, move, serverUuid, moveId, spec } = ScheduleRequest.decode(data);
+    const { server, move, serverUuid, moveId } = ScheduleRequest.decode(data);
     const moving = moveId || move?.id;
-    if (moving) return { work: { kind: "move", id: moving }, spec: null };
+    if (moving) return { kind: "move", id: moving };
     const placed = serverUuid || server?.uuid;
-    if (placed) {
-      return { work: { kind: "server", id: placed }, spec: spec.length === 0 ? null : decodeKept(ServerSpec, spec) };
-    }
+    if (placed) return { kind: "server", id: placed };
     return new Error("a schedule request without a server");
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

@@ -119,10 +119,7 @@ describe("a cloud of separate processes", () => {
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
     // The messages of services of the previous version, with the whole spec, and of this version.
-    const old = ScheduleRequest.encode({
-      ...{ server: task.server, move: undefined, serverUuid: "", moveId: "" },
-      spec: Buffer.alloc(0),
-    }).finish();
+    const old = ScheduleRequest.encode({ server: task.server, move: undefined, serverUuid: "", moveId: "" }).finish();
     for (let delivery = 0; delivery < 5; delivery += 1) {
       await above.publish(schedulerRequestsSubject, delivery % 2 === 0 ? old : messageOfRequest(uuid));
       await below.publish(cellTasksSubject(cell.name), Task.encode(task).finish());

@@ -7,7 +7,7 @@ import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
-import { messageOfRequest, messageWithSpec } from "../../adapters/nats/schedule-message.ts";
+import { messageOfRequest } from "../../adapters/nats/schedule-message.ts";
 import {
   apiPermissions,
   apiStreams,
@@ -151,7 +151,8 @@ export class SchedulerRig {
     if (!published) return;
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
-    for (const spec of specs) await bus.publish(schedulerRequestsSubject, messageWithSpec(spec), { id: spec.uuid });
+    for (const spec of specs)
+      await bus.publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid });
   }
 
   /** Accepts the servers of one call, and publishes one message for them. */
@@ -162,7 +163,7 @@ export class SchedulerRig {
     await this.publish(servers[0]!, reservationId);
   }
 
-  /** Announces a request to the schedulers by its id alone. */
+  /** Announces a request to the schedulers, as the api or a sweep does. */
   async publish(spec: ServerSpec, id: string): Promise<void> {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);

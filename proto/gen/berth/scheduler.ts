@@ -13,7 +13,7 @@ export const protobufPackage = "berth";
 export const protobufFileName = "berth/scheduler.proto";
 
 /**
- * A request to place, named by its id; its row in the API database has everything else. When a call asked for several
+ * A request to place, named only by its id; everything else is read from its row in the API database. When a call asked for several
  * servers, the message of one (with the `reservation_id` of its spec) stands for all of them: the API database knows the others, which are
  * placed together with it.
  */
@@ -30,11 +30,6 @@ export interface ScheduleRequest {
   serverUuid: string;
   /** Id of an accepted move of a server; empty when the message is about a new server. */
   moveId: string;
-  /**
-   * The ServerSpec of a server that was requested alone, as it is in its row, if it is short. A scheduler that gets it soon after the server was
-   * accepted need not read the row before it chooses a host. Empty otherwise.
-   */
-  spec: Buffer;
 }
 
 /** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
@@ -69,7 +64,7 @@ export interface MoveRequest {
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined, move: undefined, serverUuid: "", moveId: "", spec: Buffer.alloc(0) };
+  return { server: undefined, move: undefined, serverUuid: "", moveId: "" };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
@@ -85,9 +80,6 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     }
     if (message.moveId !== "") {
       writer.uint32(50).string(message.moveId);
-    }
-    if (message.spec.length !== 0) {
-      writer.uint32(58).bytes(message.spec);
     }
     return writer;
   },
@@ -137,14 +129,6 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.moveId = reader.string();
             continue;
           }
-          case 7: {
-            if (tag !== 58) {
-              break;
-            }
-
-            message.spec = Buffer.from(reader.bytes());
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -170,7 +154,6 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
       : undefined;
     message.serverUuid = object.serverUuid ?? "";
     message.moveId = object.moveId ?? "";
-    message.spec = object.spec ?? Buffer.alloc(0);
     return message;
   },
 };

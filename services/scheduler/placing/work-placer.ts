@@ -3,7 +3,6 @@ import { carrierOf, traceIdOf } from "../../../adapters/telemetry/propagation.ts
 import { failSpan } from "../../../adapters/telemetry/tracing.ts";
 import { putOffDelayMs, putOffDelayOfOthersMs } from "../../../core/placing/put-off-delay.ts";
 import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { ReadRequest, RequestReader } from "../request-reader.ts";
 import type { MovePlacer } from "./move-placer.ts";
@@ -32,8 +31,6 @@ export interface Taken {
   /** How often its message was delivered; 1 for work that a sweep has found. */
   readonly deliveries: number;
   readonly isSwept: boolean;
-  /** The spec of a new server that came with the first delivery of its message, or null. */
-  readonly spec: ServerSpec | null;
 }
 
 /**
@@ -71,8 +68,8 @@ export class WorkPlacer {
     else await this.#carryServer(taken, span);
   }
 
-  async #carryServer({ work, deliveries, isSwept, spec }: Taken, span: Span): Promise<void> {
-    const row = await this.#reader.read(work.id, spec);
+  async #carryServer({ work, deliveries, isSwept }: Taken, span: Span): Promise<void> {
+    const row = await this.#reader.read(work.id);
     if (row === null || (row.state !== "accepted" && row.state !== "dispatched")) {
       this.#events.foundEnded(work.id);
       return;

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { messageWithSpec } from "../../../../adapters/nats/schedule-message.ts";
+import { messageOfRequest } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
 import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
@@ -165,7 +165,7 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#bus
-      .publish(schedulerRequestsSubject, messageWithSpec(spec), { id: spec.uuid, headers })
+      .publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid, headers })
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
