@@ -16,6 +16,8 @@ const pullExpiresMs = 30_000;
 const heartbeatMs = 1_000;
 /** After this time without any message from the server the pulls count as lost. */
 const silenceMsMax = 3 * heartbeatMs;
+/** A timer that is later than this shows that this process itself stood still. */
+const latenessMsMax = heartbeatMs;
 /** How long the server may take to send the messages that it had begun to send. */
 const drainMsMax = 2_000;
 /** Pause after the server refused a pull (the consumer is gone, or there are too many pulls). */
@@ -23,7 +25,8 @@ const refusedPauseMs = 500;
 
 /**
  * Takes messages of a pull consumer, and asks ahead so that the next messages are on their way while the last are worked on. Every message
- * is either asked for (`#requested`) or delivered and unanswered (`#out`), at most `maxInFlight` together. An acknowledgement, a retry or
+ * is either asked for (`#requested`) or delivered and unanswered (`#out`), at most `maxInFlight` together, except that after pulls were lost, messages
+ * that were under way for them may come in addition. An acknowledgement, a retry or
  * the end of an ack wait makes room to ask for more. Messages are asked for in lots, so that a busy consumer costs one pull for many
  * messages.
  */
@@ -110,39 +113,47 @@ export class NatsPuller implements Subscription, LinkUser {
 
   /**
    * Subscribes to a new inbox. The server then drops the pulls that were sent under the previous inbox, so that nothing is counted twice.
+   * Messages that are under way to the previous inbox are still taken, because otherwise they would come again only after their ack wait.
    */
   #subscribe(): void {
     // The driver takes several turns to close a lost connection, and throws when a caller subscribes meanwhile. `onDown` follows, and later
     // `onUp`.
     if (this.#connection === undefined || this.#connection.isClosed()) return;
-    this.#subscription?.unsubscribe();
+    // It rejects when the connection is lost meanwhile.
+    this.#subscription?.drain().catch(() => {});
     this.#requested = 0;
     this.#heardMs = this.#clock.monotonic();
     const inbox = createInbox(this.#link.inboxPrefix);
     this.#inbox = inbox;
     this.#subscription = this.#connection.subscribe(`${inbox}.*`, {
       callback: (error, message) => {
-        if (error === null) this.#onWire(message);
+        if (error === null) this.#onWire(message, inbox);
       },
     });
     this.#pull();
   }
 
-  #onWire(message: Msg): void {
-    this.#heardMs = this.#clock.monotonic();
+  #onWire(message: Msg, inbox: string): void {
     const status = message.headers?.code ?? 0;
-    if (status === 0) this.#take(message);
-    else if (status !== 100) this.#endPull(message, status);
+    if (inbox !== this.#inbox) {
+      // The pull of this message is no longer counted. The server has answered, but it may not know the present pulls.
+      if (status === 0) this.#take(message);
+      return;
+    }
+    this.#heardMs = this.#clock.monotonic();
+    if (status === 0) {
+      this.#requested = Math.max(0, this.#requested - 1);
+      this.#take(message);
+    } else if (status !== 100) this.#endPull(message, status);
   }
 
   #take(message: Msg): void {
-    this.#requested = Math.max(0, this.#requested - 1);
     this.#out += 1;
     const taken = new NatsMessage(message, this.#link, () => {
       this.#out -= 1;
       this.#schedulePull();
     });
-    this.#deadlines.push({ message: taken, atMs: this.#heardMs + this.#ackWaitMs });
+    this.#deadlines.push({ message: taken, atMs: this.#clock.monotonic() + this.#ackWaitMs });
     this.#watchAckWaits();
     this.#schedulePull();
     this.#onMessage(taken);
@@ -184,11 +195,16 @@ export class NatsPuller implements Subscription, LinkUser {
     connection.publish(this.#pullSubject, JSON.stringify(body), { reply: `${this.#inbox}.${room}-${this.#pulls}` });
   }
 
-  /** Repeats pulls that were lost silently, and ends pauses. */
+  /**
+   * Repeats pulls that were lost silently, and ends pauses. The time for which this process itself stood still is no silence of the server, whose
+   * messages wait to be read until the timers that are due have run.
+   */
   #watch(): void {
+    const dueMs = this.#clock.monotonic() + refusedPauseMs;
     this.#watchTimer = this.#clock.setTimer(refusedPauseMs, () => {
-      const silentMs = this.#clock.monotonic() - this.#heardMs;
-      if (this.#requested > 0 && silentMs > silenceMsMax) this.#subscribe();
+      const nowMs = this.#clock.monotonic();
+      if (nowMs - dueMs > latenessMsMax) this.#heardMs = nowMs;
+      if (this.#requested > 0 && nowMs - this.#heardMs > silenceMsMax) this.#subscribe();
       else this.#pull();
       this.#watch();
     });
