@@ -12,6 +12,7 @@ import {
 import type { Inventory } from "../../../core/ledger/model.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { emptyLedgerTables } from "../../../test/rigs/empty-ledger.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
 import { INSTANCE, inventory, item, spec, tree } from "../../../test/rigs/ledger-builders.ts";
 import { createPool } from "../client/pool.ts";
 import { createPlacementStore } from "../placement/postgres-placement-store.ts";
@@ -116,6 +117,33 @@ describe("a report that changes inventories and traits only", () => {
     const host = await find(HOST);
     expect(host.traits).toEqual(new Set(["CUSTOM_BY_OPERATOR"]));
     expect(host.inventories.get(VCPU)!.total).toBe(9);
+  });
+
+  it.each([
+    ["trait", "traits", report(9, { traits: ["CUSTOM_GOING"] })],
+    ["class", "resource_classes", report(9, { more: { CUSTOM_GOING: inventory(3) } })],
+  ])("is written although its %s is deleted at that moment", async (_, table, changed) => {
+    await pool.query(`insert into ${table} (name) values ('CUSTOM_GOING')`);
+    const client = await pool.connect();
+    try {
+      await client.query("begin");
+      await client.query(`delete from ${table} where name = 'CUSTOM_GOING'`);
+      const reported = ledger.reportTrees([changed]);
+      reported.catch(() => {});
+      await eventually("the report to wait for the deletion", async () => {
+        const { rows } = await pool.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%ledger_change_trees%'",
+        );
+        return rows.length > 0;
+      });
+      await client.query("commit");
+      expect(await reported).toEqual([{ kind: "replaced", kept: [] }]);
+    } finally {
+      client.release(true);
+    }
+    const { traits, inventories } = await find(HOST);
+    expect([...traits, ...inventories.keys()]).toContain("CUSTOM_GOING");
+    expect(inventories.get(VCPU)!.total).toBe(9);
   });
 
   it("keeps the resources that a claim takes between its reading and its writing, and says so", async () => {

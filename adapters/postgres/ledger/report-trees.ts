@@ -28,7 +28,7 @@ export async function reportTogether(
   reports: readonly ProviderTree[],
   conflicts: readonly string[],
 ): Promise<readonly ReportOutcome[]> {
-  const outcomes = new Map<ProviderUuid, ReportOutcome>(await reportChanges(pool, reports));
+  const outcomes = new Map<ProviderUuid, ReportOutcome>(await reportChanges(pool, reports, conflicts));
   const open = () => reports.filter(({ root }) => !outcomes.has(root));
   if (open().length > 0) {
     const written = await inTransaction(pool, (client) => writeTogether(client, open()), conflicts);
@@ -42,6 +42,7 @@ export async function reportTogether(
 async function reportChanges(
   pool: Pool,
   reports: readonly ProviderTree[],
+  conflicts: readonly string[],
 ): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
   const stored = await readStoredReports(
     pool,
@@ -62,7 +63,7 @@ async function reportChanges(
     } else if (merged.kept.length + before.kept.length === 0 && hasSameRatios(merged.tree, before))
       changes.push({ root: report.root, before, reported: merged.reported, differences });
   }
-  if (changes.length > 0 && (await retryConflicts(() => changeTrees(pool, changes))))
+  if (changes.length > 0 && (await retryConflicts(() => changeTrees(pool, changes), conflicts)))
     for (const { root } of changes) outcomes.push([root, { kind: "replaced", kept: [] }]);
   return outcomes;
 }
