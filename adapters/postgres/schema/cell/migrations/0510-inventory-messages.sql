@@ -4,9 +4,6 @@
 --
 -- requires: announce_inventories
 
-create trigger announce_updated after update on inventories
-  referencing new table as new_rows for each statement execute function announce_inventories();
-
 -- The ledger without the inventories, and the inventories without their updates. The columns are those of `berth_ledger`.
 create publication berth_ledger_rows for table
   resource_classes (id, name),
@@ -18,3 +15,7 @@ create publication berth_ledger_rows for table
 create publication berth_inventory_rows for table
   inventories (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used)
   with (publish = 'insert, delete, truncate');
+
+-- This is the last statement, because from here on claims wait for this transaction, which then waits for nothing itself.
+create trigger announce_updated after update on inventories
+  referencing new table as new_rows for each statement execute function announce_inventories();
