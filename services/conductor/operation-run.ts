@@ -287,11 +287,10 @@ export class OperationRun implements TaskRun {
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
+    if (this.#binding.holdsUp(asked, isWanted, bound)) return;
     const listensAt = asked.ask === "hand-over" ? this.#addresses.of(asked.selection) : "";
-    // A host that is back while the neighbours are asked is no longer awaited.
-    if (this.#binding.holdsUp(asked, isWanted, bound)) this.#timers.stopWaiting();
     // The promise rejects only when the conductor stops.
-    else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
+    if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else if (listensAt === null) this.#learnAddress(asked);
     else {
       stream.send(this.#orderFor(asked, listensAt));
