@@ -61,6 +61,20 @@ export function sharedVolumesContract(name: string, makeStore: () => Promise<Vol
       expect(await store.volumes([copy.id])).toEqual([]);
     });
 
+    test("a volume that was made for one server is not deleted when the build of another server that shares it is given up", async () => {
+      const made = newVolumeRow({ inCinder: true, making: "made" });
+      const [maker, sharer] = [randomUUID(), randomUUID()];
+      const builtWith = (serverUuid: string) => newAttachmentRow({ serverUuid, taskId: serverUuid });
+      expect(await store.createVolume(made, null, builtWith(maker))).toEqual({ kind: "created" });
+      expect(await store.reserveShared(made, builtWith(sharer))).toBe("reserved");
+      const makings = async () =>
+        Object.fromEntries((await store.volumes([made.id])).map((one) => [one.attachment?.serverUuid, one.making]));
+      expect(await makings()).toEqual({ [maker]: "made", [sharer]: null });
+      const { attachmentId } = (await store.volumesOfServers([sharer]))[0]?.attachment ?? {};
+      expect(await store.endAttachment(made.id, attachmentId ?? "", true)).toBe("released");
+      expect(await makings()).toEqual({ [maker]: "made" });
+    });
+
     test("a server has a shared volume under a device of its own, beside what an earlier version has reserved", async () => {
       const copy = newVolumeRow({ inCinder: true });
       await store.copyVolume(copy);

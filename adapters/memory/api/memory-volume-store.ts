@@ -129,7 +129,7 @@ export class MemoryVolumeStore implements VolumeStore {
 
   async reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">> {
     if (this.#find(volume.id, ({ serverUuid }) => serverUuid === attachment.serverUuid) !== null) return "taken";
-    const copy = { ...structuredClone(volume), updatedAtMs: null, attachment: null };
+    const copy = { ...structuredClone(volume), making: null, updatedAtMs: null, attachment: null };
     return this.#attach(`${volume.id} ${attachment.serverUuid}`, copy, attachment);
   }
 

@@ -163,7 +163,7 @@ export class PostgresVolumeStore implements VolumeStore {
   }
 
   reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">> {
-    const values = [...valuesOf(volume), ...reservedBy(volume.id, attachment).slice(1)];
+    const values = [...valuesOf({ ...volume, making: null }), ...reservedBy(volume.id, attachment).slice(1)];
     return this.#reserveBy("reserve_shared_volume", RESERVE_SHARED, values);
   }
 

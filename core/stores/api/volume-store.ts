@@ -162,7 +162,7 @@ export interface VolumeStore {
   reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome>;
   /**
    * Reserves a copy of a volume that several servers may have at a time. Each server gets it once; of concurrent calls for one server and volume, only one
-   * gets it. The copy ends with the attachment.
+   * gets it. The copy ends with the attachment, and is never one that was made for the server: then the end of a failed build would delete the other servers' data.
    */
   reserveShared(volume: NewVolume, attachment: NewAttachment): Promise<Exclude<ReserveOutcome, "unknown">>;
   /** The volumes that are reserved for these servers, which are still to be built: their phase lasts from now on. */
