@@ -1,11 +1,13 @@
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
+import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownZones } from "../servers/known-zones.ts";
+import { refuseZeroDisk } from "../servers/read-image.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 import type { RequestedMove } from "./move-acceptor.ts";
@@ -48,14 +50,20 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   const { imageProperties, portRequests } = server.spec;
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw badRequest(problem);
-  if (found.flavor.diskGib === 0 && (server.spec.flavor?.diskGib ?? 0) > 0)
-    throw badRequest("Resize to zero disk flavor is not allowed.");
+  if (!server.spec.volumes.some(({ isRoot }) => isRoot)) refuseRootDisk(call, server, found.flavor);
   const diskConfig = body.raw("OS-DCF:diskConfig");
   if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
     throw invalidField("OS-DCF:diskConfig", diskConfig, "It is not one of ['AUTO', 'MANUAL'].");
   const manualDisk = diskConfig === undefined ? {} : { manualDisk: diskConfig === "MANUAL" };
   return { kind: "resize", flavor: found.flavor, sameHostAllowed: checks.resizeToSameHost, ...manualDisk };
 };
+
+/** Refuses a flavor without a disk of its own for a server with a local root disk. Source: `resize` of Nova's compute API. */
+function refuseRootDisk(call: KnownCall, { spec }: ActionTarget["server"], flavor: Flavor): void {
+  if (flavor.diskGib === 0 && (spec.flavor?.diskGib ?? 0) > 0)
+    throw badRequest("Resize to zero disk flavor is not allowed.");
+  refuseZeroDisk(call, flavor);
+}
 
 export const readMigrate: ReadMove = async (_, target, body, call) => {
   // Before this microversion a host could not be named, and Nova ignored the field.
