@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { endMirrors } from "./transfer.ts";
+import { QmpError } from "./qmp-error.ts";
+import { endMirrors, listenForDisks } from "./transfer.ts";
 
 interface MirrorJob {
   readonly device: string;
@@ -60,5 +61,50 @@ describe("the end of the copying of disks", () => {
     const qemu = qemuWith([{ device: "move-disk0", status: "ready", error: "Input/output error" }]);
     await endMirrors(qemu, { isUnwanted: true });
     expect(qemu.jobs).toEqual([]);
+  });
+});
+
+describe("a guest that is to wait for disks", () => {
+  const DISKS = [{ node: "disk0", file: "disk0.qcow2", role: "root" }] as const;
+  /** A QEMU whose host has given these ports to other processes since they were found to be free. */
+  const qemuBeside = (taken: readonly string[], code: QmpError["code"] = "refused") => {
+    const started: string[] = [];
+    const exported: string[] = [];
+    const execute = async (command: string, args: object = {}): Promise<unknown> => {
+      if (command === "block-export-add") exported.push((args as { readonly name: string }).name);
+      if (command !== "nbd-server-start") return {};
+      const { port } = (args as { readonly addr: { readonly data: { readonly port: string } } }).addr.data;
+      if (taken.includes(port)) throw new QmpError(code, "Failed to find an available port: Address already in use");
+      started.push(port);
+      return {};
+    };
+    return { execute, started, exported, record: { machine: { disks: [...DISKS] } } };
+  };
+  const portsFrom = (first: number) => {
+    let next = first;
+    return async () => next++;
+  };
+
+  test("listens at another port if the chosen one was taken meanwhile, and offers each disk once", async () => {
+    const qemu = qemuBeside(["40001", "40002"]);
+    const freePort = portsFrom(40_001);
+    expect(await listenForDisks(qemu, { host: "127.0.0.1", isSecret: false, freePort })).toBe(40_003);
+    expect([qemu.started, qemu.exported]).toEqual([["40003"], ["disk0"]]);
+  });
+
+  test("fails with QEMU's reason if it can listen at no port", async () => {
+    const qemu = qemuBeside(["40001"]);
+    const freePort = async () => 40_001;
+    await expect(listenForDisks(qemu, { host: "127.0.0.1", isSecret: false, freePort })).rejects.toThrow(
+      "Address already in use",
+    );
+    expect(qemu.exported).toEqual([]);
+  });
+
+  test("is not asked again if its QEMU is gone", async () => {
+    const qemu = qemuBeside(["40001"], "lost");
+    const freePort = portsFrom(40_001);
+    await expect(listenForDisks(qemu, { host: "127.0.0.1", isSecret: false, freePort })).rejects.toThrow(QmpError);
+    expect(await freePort()).toBe(40_002);
   });
 });

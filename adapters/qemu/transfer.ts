@@ -2,10 +2,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
 import { bracketedHost } from "../../runtime/address-text.ts";
 import { checkDisksServer } from "./check-disks-server.ts";
+import { freePortAt } from "./free-port-at.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
 import { TRANSFER_CREDENTIALS } from "./transfer-key.ts";
+import type { VirtualMachine } from "./virtual-machine.ts";
 
 /** The address and ports at which a guest waits for another guest's memory and disks. */
 export interface TransferTarget {
@@ -34,6 +36,16 @@ export interface DiskPlaces {
   readonly disks: readonly DiskCopy[];
 }
 
+/** How a guest listens for disks. */
+interface DisksListening {
+  readonly host: string;
+  readonly isSecret: boolean;
+  /** Chooses a port that is free at present. */
+  readonly freePort?: (host: string) => Promise<number>;
+}
+/** A QEMU, and the disks that it has. */
+type DisksHolder = QemuMonitor & { readonly record: { readonly machine: Pick<VirtualMachine, "disks"> } };
+
 interface BlockJob {
   readonly device: string;
   readonly status: string;
@@ -54,6 +66,8 @@ export interface MigrationInfo {
 }
 
 const POLL_MS = 20;
+/** How many ports are tried until QEMU can listen at one of them. */
+const PORTS_MAX = 10;
 /** How long a called-off copy may take to end. A destination that is paused would delay it for as long as TCP tries to reach it. */
 const CALLED_OFF_MS = 10_000;
 /** How long a complete copy may take to end: the destination writes all that it has not written yet to its disk. */
@@ -81,15 +95,31 @@ export async function listenForMemory(guest: QemuGuest, host: string, isSecret: 
   return port;
 }
 
-/** Lets a guest wait for another guest's disks on this port. With `isSecret` it must have been given the transfer's key before. */
+/**
+ * Lets a guest wait for another guest's disks. Resolves with its port. With `isSecret` it must have been given the transfer's key before. QEMU cannot
+ * choose the port, and another process may take it before QEMU does, even for a connection of its own. Then another port is tried.
+ */
 export async function listenForDisks(
-  guest: QemuGuest,
-  { host, port, isSecret }: { readonly host: string; readonly port: number; readonly isSecret: boolean },
-): Promise<void> {
-  await guest.execute("nbd-server-start", {
-    addr: { type: "inet", data: { host, port: String(port) } },
-    ...(isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
-  });
+  guest: DisksHolder,
+  { host, isSecret, freePort = freePortAt }: DisksListening,
+): Promise<number> {
+  for (let tries = 1; ; tries += 1) {
+    const port = await freePort(host);
+    try {
+      await guest.execute("nbd-server-start", {
+        addr: { type: "inet", data: { host, port: String(port) } },
+        ...(isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
+      });
+    } catch (error) {
+      if (tries === PORTS_MAX || !(error instanceof QmpError) || error.code !== "refused") throw error;
+      continue;
+    }
+    await exportDisks(guest);
+    return port;
+  }
+}
+
+async function exportDisks(guest: DisksHolder): Promise<void> {
   for (const { node } of guest.record.machine.disks) {
     await guest.execute("block-export-add", {
       type: "nbd",

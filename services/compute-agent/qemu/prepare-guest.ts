@@ -2,7 +2,6 @@ import { link, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
 import { createDisk } from "../../../adapters/qemu/disk-image.ts";
-import { freePortAt } from "../../../adapters/qemu/free-port-at.ts";
 import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import type { BaseImage, ImageCache } from "../../../adapters/qemu/image-cache.ts";
@@ -214,8 +213,7 @@ async function listen(
   const key = isSecret ? newTransferKey() : null;
   if (key !== null) await useTransferKey(guest, key, "server");
   const memoryPort = receives === "memory" ? await listenForMemory(guest, host, isSecret) : null;
-  const disksPort = hasSharedDisks ? null : await freePortAt(host);
-  if (disksPort !== null) await listenForDisks(guest, { host, port: disksPort, isSecret });
+  const disksPort = hasSharedDisks ? null : await listenForDisks(guest, { host, isSecret });
   return formatTransferAddress({
     host,
     memoryPort,
