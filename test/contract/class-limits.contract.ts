@@ -97,6 +97,23 @@ export function classLimitsContract(name: string, makeSubject: () => Promise<Quo
       expect(await used("DISK_GB")).toEqual([1]);
     });
 
+    test("a resize that waits to be confirmed when they are introduced counts as the larger flavor", async () => {
+      await subject.requests[0].accept([server(1, flavor(4)), server(2)]);
+      await subject.requests[0].assignCells([{ serverUuid: serverId(1), from: null, to: "c-1" }]);
+      const dedicated = flavor(9, { "hw:cpu_policy": "dedicated" });
+      for (const larger of [dedicated, flavor(6)])
+        await subject.store.chargeResize(
+          { serverUuid: serverId(1), amounts: countedAmounts(server(1, larger)) },
+          UNLIMITED,
+        );
+      expect(await kinds([[server(3)]], { DISK_GB: 10 })).toEqual(["over-quota"]);
+      expect(await kinds([[server(3)]], { DISK_GB: 11, PCPU: 2 })).toEqual(["accepted"]);
+      expect(await used("DISK_GB", "PCPU")).toEqual([11, 2]);
+      const [note] = await subject.store.chargedResizes(0, 10);
+      await subject.store.settleResize(note!, countedAmounts(server(1, flavor(4))));
+      expect(await used("DISK_GB", "PCPU")).toEqual([6, 0]);
+    });
+
     test("a resize takes the difference of each class, and its end counts what the server has then", async () => {
       await accept([[server(1, flavor(4))], [server(2)]], {});
       const charge = (of: ReturnType<typeof flavor>, classes: Readonly<Record<string, number>>) =>

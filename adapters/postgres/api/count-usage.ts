@@ -1,6 +1,9 @@
 /** The number of servers whose classes are counted, in place of a resource class. No class has lower-case letters. */
 export const COUNTED = "servers";
 
+/** Says of a row of `requests` that its classes leave the sums together with it. Without this the database has the project counted anew. */
+export const CLASSES_ASIDE = "classes_aside = case when classes is not null then true end";
+
 /** How many rows the usage of one user in one project is spread over. */
 const SHARDS = 8;
 

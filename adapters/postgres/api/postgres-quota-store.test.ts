@@ -23,7 +23,9 @@ afterAll(async () => {
 
 const makeSubject = async () => {
   const [pool, other] = pools;
-  await pool.query("truncate quotas, quota_classes, quota_usages, quota_class_usages, charged_resizes, requests");
+  await pool.query(
+    "truncate quotas, quota_classes, quota_usages, quota_class_usages, class_recounts, charged_resizes, requests",
+  );
   return {
     store: new PostgresQuotaStore(pool),
     requests: [new PostgresApiStore(pool), new PostgresApiStore(other)] as const,

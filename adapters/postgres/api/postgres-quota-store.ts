@@ -113,9 +113,14 @@ export class PostgresQuotaStore implements QuotaStore {
       await count(client, { serverUuid, owner: now, more });
       await queryRows(client, {
         name: "note_charged_resize",
-        text: `insert into charged_resizes as c (server_uuid, version, looked_at) values ($1, 1, clock_timestamp())
-          on conflict (server_uuid) do update set version = c.version + 1, looked_at = clock_timestamp()`,
-        values: [serverUuid],
+        text: `insert into charged_resizes as c (server_uuid, version, looked_at, classes) values ($1, 1, clock_timestamp(), $2)
+          on conflict (server_uuid) do update set version = c.version + 1, looked_at = clock_timestamp(), classes = (
+            select jsonb_object_agg(most.key, most.amount) from (
+              select b.key, max(b.value::bigint) as amount
+              from (select * from jsonb_each_text(c.classes) union all select * from jsonb_each_text(excluded.classes)) b group by b.key
+            ) most
+          )`,
+        values: [serverUuid, jsonOfClasses(amounts.classes ?? NO_CLASSES)],
       });
       return null;
     });
@@ -142,13 +147,19 @@ export class PostgresQuotaStore implements QuotaStore {
     await this.#write("settle_resize", async (client) => {
       const now = await counted(client, serverUuid, true);
       // A server that is deleted softly is not counted, and its charge is needed after it is restored. It may have been restored since it was read.
-      const dropped = await queryRows(client, {
-        name: now === null ? "drop_charge_of_gone" : "drop_charged_resize",
-        text: `delete from charged_resizes where server_uuid = $1 and version = $2
+      const settled = await queryRows(client, {
+        name: now === null ? "settle_charge_of_gone" : "settle_charged_resize",
+        text: `update charged_resizes set settles_classes = true where server_uuid = $1 and version = $2
           ${now === null ? "and not exists (select from requests where server_uuid = $1 and state = 'dispatched')" : ""} returning server_uuid`,
         values: [serverUuid, version],
       });
-      if (now === null || dropped.length === 0) return;
+      if (settled.length === 0) return;
+      await queryRows(client, {
+        name: "drop_charged_resize",
+        text: "delete from charged_resizes where server_uuid = $1",
+        values: [serverUuid],
+      });
+      if (now === null) return;
       const more = amountsChange(amountsOfRow(now), amounts);
       await count(client, { serverUuid, owner: now, more });
     });

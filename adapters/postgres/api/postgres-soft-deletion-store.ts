@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { ClassAmounts, QuotaExcess } from "../../../core/stores/api/quota-limits.ts";
+import type { ClassAmounts, ServerAmounts } from "../../../core/stores/api/quota-limits.ts";
 import {
   DOUBLINGS_MAX,
   type RestoreOutcome,
@@ -12,8 +12,8 @@ import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, type StoreQuery, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
-import { classesOfRow, jsonOfClasses } from "./class-amounts.ts";
-import { countClasses, countUsage } from "./count-usage.ts";
+import { classesWithCharge, jsonOfClasses, noteForSettling } from "./class-amounts.ts";
+import { CLASSES_ASIDE, countClasses, countUsage } from "./count-usage.ts";
 import { lockQuotas, readQuota } from "./read-quotas.ts";
 
 interface DeletionRow {
@@ -30,6 +30,8 @@ interface OwnerRow {
   readonly cores: number;
   readonly ram: number;
   readonly classes: Readonly<Record<string, number>> | null;
+  /** What was charged for a resize, if that is not settled. */
+  readonly charged: Readonly<Record<string, number>> | null;
   readonly spec: Buffer;
 }
 
@@ -51,7 +53,7 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
     return this.#first({
       name: "delete_softly",
       text: `with marked as (
-          update requests set gone = true, updated_at = now() where server_uuid = $1 and state = 'dispatched' and not gone
+          update requests set gone = true, updated_at = now(), ${CLASSES_ASIDE} where server_uuid = $1 and state = 'dispatched' and not gone
           returning server_uuid, project_id, user_id, cores, ram_mib, classes
         ), ${countUsage("given_back", "marked", -1)}, ${countClasses("classes_given_back", "marked", -1)}
         insert into soft_deletions as d (server_uuid, aim, asked_by, deleted_at, looked_at)
@@ -70,12 +72,17 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
     if (onlyUuids([serverUuid]).length === 0) return { kind: "not-deleted" };
     return runStored("restore_server", () =>
       inTransaction(this.#pool, async (client): Promise<RestoreOutcome> => {
-        const owner = await ownerOf(client, serverUuid, false);
+        const found = await ownerOf(client, serverUuid, false);
+        if (found === null) return { kind: "not-deleted" };
+        const { project_id: project } = found;
+        if (defaults !== null) await lockQuotas(client, [project]);
+        // It is read before the server is locked, because it may lock the project's servers, in their order.
+        const quota =
+          defaults === null ? null : await readQuota(client, project, { defaults, stated, next: serverUuid });
+        const owner = await ownerOf(client, serverUuid, true);
         if (owner === null) return { kind: "not-deleted" };
-        if (defaults !== null) await lockQuotas(client, [owner.project_id]);
-        if ((await ownerOf(client, serverUuid, true)) === null) return { kind: "not-deleted" };
-        const classes = stated === undefined ? undefined : classesOfRow(owner);
-        const excess = defaults === null ? null : await excessOf(client, { ...owner, classes }, { defaults, stated });
+        const classes = stated === undefined ? undefined : classesWithCharge(owner);
+        const excess = quota?.admit(owner.user_id, amountsOf(owner, classes)) ?? null;
         if (excess !== null) return { kind: "over-quota", excess };
         const [row] = await queryRows<DeletionRow>(client, {
           name: "aim_at_restoring",
@@ -84,13 +91,15 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
                 looked_at = clock_timestamp()
               where server_uuid = $1 and aim = 'deleted' returning ${COLUMNS}
             ), listed as (
-              update requests r set gone = false, updated_at = now(), classes = coalesce(r.classes, $3::jsonb)
+              update requests r set gone = false, updated_at = now(), classes_aside = null, classes = coalesce(r.classes, $3::jsonb)
               from restored d where r.server_uuid = d.server_uuid
               returning r.project_id, r.user_id, r.cores, r.ram_mib, r.classes
             ), ${countUsage("counted", "listed", 1)}, ${countClasses("classes_counted", "listed", 1)}
             select * from restored`,
           values: [serverUuid, JSON.stringify(askedBy), classes === undefined ? null : jsonOfClasses(classes)],
         });
+        if (row !== undefined && owner.classes === null && classes !== undefined)
+          await noteForSettling(client, [serverUuid]);
         return row === undefined ? { kind: "not-deleted" } : { kind: "restoring", deletion: deletionOf(row) };
       }),
     );
@@ -170,7 +179,7 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
                 deleted_at = clock_timestamp(), looked_at = clock_timestamp()
               where server_uuid = $1 and version = $2 and aim = 'restored' returning server_uuid
             ), marked as (
-              update requests r set gone = true, updated_at = now() from kept k
+              update requests r set gone = true, updated_at = now(), ${CLASSES_ASIDE} from kept k
               where r.server_uuid = k.server_uuid and r.state = 'dispatched' and not r.gone
               returning r.project_id, r.user_id, r.cores, r.ram_mib, r.classes
             ), ${countUsage("given_back", "marked", -1)}, ${countClasses("classes_given_back", "marked", -1)}
@@ -212,20 +221,15 @@ function deletionOf(row: DeletionRow): SoftDeletion {
 async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): Promise<OwnerRow | null> {
   const [row] = await queryRows<OwnerRow>(client, {
     name: locks ? "lock_softly_deleted" : "softly_deleted_owner",
-    text: `select project_id, user_id, cores, ram_mib as ram, classes, spec from requests
-      where server_uuid = $1 and state = 'dispatched' and gone
-      ${locks ? "for no key update" : ""}`,
+    text: `select r.project_id, r.user_id, r.cores, r.ram_mib as ram, r.classes, c.classes as charged, r.spec
+      from requests r left join charged_resizes c on c.server_uuid = r.server_uuid
+      where r.server_uuid = $1 and r.state = 'dispatched' and r.gone
+      ${locks ? "for no key update of r" : ""}`,
     values: [serverUuid],
   });
   return row ?? null;
 }
 
-async function excessOf(
-  client: PoolClient,
-  owner: Omit<OwnerRow, "classes"> & { readonly classes: ClassAmounts | undefined },
-  limits: Parameters<typeof readQuota>[2],
-): Promise<QuotaExcess | null> {
-  const { project_id: project, user_id: user, cores, ram, classes } = owner;
-  const quota = await readQuota(client, project, limits);
-  return quota.admit(user, { instances: 1, cores, ram, ...(classes !== undefined && { classes }) });
+function amountsOf({ cores, ram }: OwnerRow, classes: ClassAmounts | undefined): ServerAmounts {
+  return { instances: 1, cores, ram, ...(classes !== undefined && { classes }) };
 }

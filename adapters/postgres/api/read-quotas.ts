@@ -86,15 +86,22 @@ export async function limitsOfProjects(
   );
 }
 
-/** One project's limits with its use, under the lock of its quotas. `stated` are limits that another service states. */
+/**
+ * One project's limits with its use, under the lock of its quotas. `stated` are limits that another service states. It may lock servers of the project, so the caller
+ * has locked none, and names the one that it locks next if that is deleted softly.
+ */
 export async function readQuota(
   client: PoolClient,
   project: string,
-  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: StatedLimits | undefined },
+  {
+    defaults,
+    stated,
+    next = null,
+  }: { readonly defaults: QuotaLimits; readonly stated: StatedLimits | undefined; readonly next?: string | null },
 ): Promise<ProjectQuota> {
   const given = stated && new Map([[project, stated]]);
   const limits = (await limitsOfProjects(client, [project], given)).get(project) ?? NO_SET_LIMITS;
-  const used = await judgedUsages(client, [project], given);
+  const used = await judgedUsages(client, [project], given, next);
   return new ProjectQuota(limits, defaults, used.get(project) ?? NO_USAGE);
 }
 
@@ -103,9 +110,10 @@ export async function judgedUsages(
   client: PoolClient,
   projects: readonly string[],
   stated: ReadonlyMap<string, StatedLimits> | undefined,
+  next: string | null = null,
 ): Promise<ReadonlyMap<string, ServerUsage>> {
   // The projects are counted first where they have to be, which changes no other sum.
-  const classes = stated === undefined ? null : await countedClasses(client, projects);
+  const classes = stated === undefined ? null : await countedClasses(client, projects, next);
   const usages = await readUsages(client, projects);
   return classes === null
     ? usages

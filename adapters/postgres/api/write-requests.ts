@@ -12,7 +12,7 @@ import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
-import { countClasses, countUsage } from "./count-usage.ts";
+import { CLASSES_ASIDE, countClasses, countUsage } from "./count-usage.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
 // Lock order, everywhere: requests by UUID, then `quota_usages` by project and user, then `quota_class_usages` by project and class, then `soft_deletions`, then the rows in `open_requests`, which triggers write. A
@@ -130,7 +130,7 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
       ), cancelled as (
         update requests r
         set state = case l.state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = w.request_id,
-          cancelled_at = now(), updated_at = now(), gone = true
+          cancelled_at = now(), updated_at = now(), gone = true, ${CLASSES_ASIDE}
         from unnest($1::uuid[], $2::text[]) as w (uuid, request_id)
         join locked l on l.server_uuid = w.uuid
         where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched', 'failed')

@@ -67,8 +67,19 @@ create table charged_resizes (
   server_uuid uuid not null,
   version bigint not null,
   looked_at timestamp with time zone default now() not null,
+  classes jsonb,
+  settles_classes boolean,
   constraint charged_resizes_pkey PRIMARY KEY (server_uuid)
 );
+CREATE TRIGGER note_unsettled_classes AFTER DELETE ON public.charged_resizes FOR EACH ROW WHEN ((old.settles_classes IS NULL)) EXECUTE FUNCTION note_unsettled_classes();
+
+create table class_recounts (
+  id bigint generated always as identity not null,
+  project_id text not null,
+  server_uuid uuid,
+  constraint class_recounts_pkey PRIMARY KEY (id)
+);
+CREATE INDEX class_recounts_of_project ON public.class_recounts USING btree (project_id);
 
 create table console_tokens (
   token_sha256 text not null,
@@ -294,6 +305,7 @@ create table requests (
   changes jsonb,
   assignment integer default 0 not null,
   classes jsonb,
+  classes_aside boolean,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);
@@ -308,6 +320,7 @@ CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::te
 CREATE INDEX requests_updated_at ON public.requests USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();
 CREATE TRIGGER forget_removed AFTER DELETE OR TRUNCATE ON public.requests FOR EACH STATEMENT EXECUTE FUNCTION forget_removed_requests();
+CREATE TRIGGER note_class_recount AFTER UPDATE OF gone ON public.requests FOR EACH ROW WHEN (((old.gone <> new.gone) AND (old.classes IS NOT NULL) AND (NOT (old.classes_aside IS DISTINCT FROM new.classes_aside)))) EXECUTE FUNCTION note_class_recount();
 CREATE TRIGGER open_accepted AFTER INSERT ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION open_accepted_requests();
 
 create table reservations (
@@ -496,6 +509,16 @@ create function has_server_quotas(projects text[])
 create function is_open_request(state text, arrived boolean)
   returns boolean
   language sql immutable;
+
+create function note_class_recount()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
+
+create function note_unsettled_classes()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
 
 create function open_accepted_requests()
   returns trigger
