@@ -26,6 +26,8 @@ export interface DiskCopy {
   readonly toNode: string;
   /** Whether the disk is left out if there is too little room for it. */
   readonly isDispensable: boolean;
+  /** Whether the disk is refused a place of another size, because it may be another kind of disk. */
+  readonly onlySameSize?: boolean | undefined;
 }
 
 /** Where a guest waits for the disks of another one. */
@@ -201,7 +203,7 @@ async function openPlaces(guest: QemuGuest, target: DiskPlaces) {
  */
 async function openPlace(
   guest: QemuMonitor,
-  { node, toNode, isDispensable }: DiskCopy,
+  { node, toNode, isDispensable, onlySameSize = false }: DiskCopy,
   { host, port, isSecret }: DiskPlaces,
 ): Promise<string | null> {
   const there = `to-${node}`;
@@ -214,6 +216,11 @@ async function openPlace(
   const sizeOf = (name: string) => nodes.find((one) => one["node-name"] === name)?.image["virtual-size"] ?? 0;
   const [size, room] = [sizeOf(node), sizeOf(there)];
   if (room === size) return there;
+  if (onlySameSize)
+    throw new QemuError(
+      "state",
+      `the guest's ${node} has ${size} bytes, and the only disk for it at the destination is a swap disk of ${room}: an earlier version, which built the guest, did not record whether ${node} is a disk with data, so choose a flavor with the same ephemeral and swap disks, or with an ephemeral disk that is at least as large`,
+    );
   if (room > size) {
     const beginning = `${BEGINNING}${node}`;
     await guest.execute("blockdev-add", { driver: "raw", "node-name": beginning, size, file: there });
