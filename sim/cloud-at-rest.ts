@@ -88,13 +88,15 @@ export class CloudAtRest {
       .filter((text) => !uuidsIn(text).some((uuid) => waiting.holds(uuid)))
       .map((text) => [5, text] as const);
     const cinder = (this.#cloud.cinder?.wrongAtRest(this.#cloud) ?? []).map((text) => [6, text] as const);
+    const servers = known.cells.flatMap((cell) => cell.servers.map(({ uuid }) => uuid));
+    const neutron = (this.#cloud.neutron?.wrongAtRest(servers) ?? []).map((text) => [6, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
     const all = [
       ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed, ...softly],
-      ...cinder,
+      ...[...cinder, ...neutron],
       ...[...misplaced, ...wrong, ...kept, ...deaf, ...calls, ...lost],
     ];
     return all.filter(([law, text]) => !this.#cloud.isExcused(law, text));

@@ -4,6 +4,7 @@ import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.
 import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
 import type { AgentListener } from "../core/agent/link.ts";
 import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
+import type { Networking } from "../core/stores/networking.ts";
 import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
@@ -32,6 +33,8 @@ export interface Mutation {
   readonly listener?: (listener: AgentListener & Closable) => AgentListener & Closable;
   readonly driver?: (driver: Driver) => Driver;
   readonly journal?: (journal: Journal) => Journal;
+  /** Wraps the client of Neutron of an api or a conductor. */
+  readonly networking?: (networking: Networking) => Networking;
 }
 type ApplyChange = (change: AllocationChange) => AllocationOutcome;
 
@@ -301,6 +304,24 @@ export const MUTATIONS: readonly Mutation[] = [
           store.begin(operations.map((one) => ({ ...one, write: { ...one.write, group: undefined } }))),
         commitStep: (steps) => store.commitStep(steps.map((step) => ({ ...step, group: undefined }))),
       }),
+  },
+  {
+    name: "ports-kept",
+    about: "a port is called deleted and is still there",
+    profile: "ports",
+    networking: (networking) => overriding(networking, { deletePort: async () => "deleted" }),
+  },
+  {
+    name: "activation-lies",
+    about: "the binding of a live migration's destination is called active and is not",
+    profile: "ports",
+    networking: (networking) => overriding(networking, { activateBinding: async () => "active" }),
+  },
+  {
+    name: "bindings-kept",
+    about: "the binding of a host that a server has left is called deleted and is still there",
+    profile: "ports",
+    networking: (networking) => overriding(networking, { deleteBinding: async () => {} }),
   },
   {
     name: "moves-lost",

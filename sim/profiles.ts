@@ -1,4 +1,5 @@
 import type { CinderHabits } from "./sim-cinder.ts";
+import type { NeutronHabits } from "./sim-neutron.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 
 /** The faults of a storm, from which a swarm draws some. */
@@ -27,6 +28,7 @@ export type SimFault =
   | "restore"
   | "restore-midway"
   | "guest-ends"
+  | "neutron-away"
   | "lies";
 
 export interface Profile {
@@ -46,6 +48,8 @@ export interface Profile {
   readonly changes?: readonly string[];
   /** With a Cinder, users create servers with new volumes, which are to end with their servers. */
   readonly cinder?: CinderHabits;
+  /** With a Neutron, users create servers with ports. */
+  readonly neutron?: NeutronHabits;
 }
 
 const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
@@ -216,6 +220,20 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 2_000,
     drivers: SLOW_AND_LOSSY,
     cinder: { silentShare: 0.05, lostShare: 0.05, slowShare: 0.05, fillMsMax: 5_000, errorShare: 0.05 },
+  },
+  {
+    name: "ports",
+    about:
+      "servers have ports in a Neutron that is slow, late, away, or loses its answers, while processes and hosts die and ways are cut",
+    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes", "neutron-away"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
+    neutron: {
+      ...{ failedShare: 0.04, lostShare: 0.04, slowShare: 0.04, lateShare: 0.02, changedShare: 0.05 },
+      ...{ plugMsMax: 3_000, unpluggedShare: 0.03, eventLostShare: 0.2, eventTwiceShare: 0.2 },
+    },
   },
   {
     name: "storm",

@@ -17,9 +17,10 @@ import type { CellKnowledge } from "./lies.ts";
 import { ledgerOf } from "./mutated-ledger.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
-import type { GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
+import type { GuestWithVolumes } from "./sim-cinder.ts";
 import { SimHosts } from "./sim-hosts.ts";
 import { SimLinks } from "./sim-links.ts";
+import { clientsOfConductor, type SimNeighbours, settingsOfConductor } from "./sim-neighbours.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { SimView } from "./sim-view.ts";
 import type { DriverHabits } from "./slow-driver.ts";
@@ -47,7 +48,7 @@ export class SimCell {
   onChange: () => void = () => {};
   readonly #world: World;
   readonly #mutation: Mutation | null;
-  readonly #cinder: SimCinder | null;
+  readonly #neighbours: SimNeighbours;
   readonly #store: MemoryCellStore;
   readonly #ledger: MemoryLedger;
   readonly #broker: MemoryBroker;
@@ -63,7 +64,7 @@ export class SimCell {
       readonly hosts: readonly HostConfig[];
       readonly conductors: number;
       readonly mutation: Mutation | null;
-      readonly cinder: SimCinder | null;
+      readonly neighbours: SimNeighbours;
       readonly habits: DriverHabits;
     },
   ) {
@@ -71,7 +72,7 @@ export class SimCell {
     this.name = name;
     this.#world = world;
     this.#mutation = mutation;
-    this.#cinder = options.cinder;
+    this.#neighbours = options.neighbours;
     this.#ledger = ledgerOf(mutation);
     this.#store = new MemoryCellStore({ clock: world.clock, ledger: this.#ledger });
     this.#broker = new MemoryBroker(world.clock);
@@ -363,7 +364,7 @@ export class SimCell {
       {
         store: remote(process, place, this.#mutated(this.#store)),
         ledger: remote(process, place, this.#ledger),
-        ...(this.#cinder !== null && { blockStorage: this.#cinder.reachedBy(process) }),
+        ...clientsOfConductor(this.#neighbours, process),
         bus: simBus(process, this.brokerPlace, bus, network),
         listener: this.#mutation?.listener?.(listener) ?? listener,
         clock: process.clock,
@@ -373,6 +374,7 @@ export class SimCell {
       },
       {
         ...CONDUCTOR_DEFAULTS,
+        ...settingsOfConductor(this.#neighbours),
         auditHostsPerSecond: AUDITED_HOSTS_PER_SECOND,
         cell: this.name,
         conductorId: randomUuidOf(Math.random),

@@ -1,6 +1,7 @@
 import { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts";
 import { MemoryImageStore } from "../adapters/memory/api/memory-image-store.ts";
 import { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
+import { MemoryPortNoteStore } from "../adapters/memory/api/memory-port-note-store.ts";
 import { MemoryQuotaStore } from "../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../adapters/memory/api/memory-server-group-store.ts";
@@ -31,6 +32,8 @@ import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
 import { type CinderHabits, type GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
+import { settingsOfApi } from "./sim-neighbours.ts";
+import { NEUTRON_PLACE, type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import { Supervisor } from "./supervisor.ts";
@@ -83,6 +86,9 @@ export class SimCloud {
   readonly #volumes: MemoryVolumeStore;
   /** Null in a world whose servers have no volumes. */
   readonly cinder: SimCinder | null;
+  /** Null in a world whose servers have no ports. */
+  readonly neutron: SimNeutron | null;
+  readonly #portNotes: MemoryPortNoteStore;
   readonly #softDeletions: MemorySoftDeletionStore;
   readonly #keepDeletedMs: number;
   readonly #broker: MemoryBroker;
@@ -96,6 +102,7 @@ export class SimCloud {
       /** How long deleted servers can be restored; 0 deletes them at once. */
       readonly keepDeletedMs: number;
       readonly cinder?: CinderHabits | undefined;
+      readonly neutron?: NeutronHabits | undefined;
       /** How long hypervisors take. */
       readonly habits: DriverHabits;
       /** How far the clock of a process is off, in milliseconds. */
@@ -113,6 +120,9 @@ export class SimCloud {
     this.#moves = new MemoryMoveStore(world.clock);
     this.#volumes = new MemoryVolumeStore(world.clock, { requests: this.#store });
     this.cinder = options.cinder === undefined ? null : new SimCinder(world, options.cinder, this);
+    const { neutron, mutation: bug } = options;
+    this.neutron = neutron === undefined ? null : new SimNeutron(world, neutron, this, bug?.networking);
+    this.#portNotes = new MemoryPortNoteStore(world.clock, { requests: this.#store });
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
     this.#reservations = new MemoryReservationStore({ clock: world.clock, requests: this.#store });
     this.#broker = new MemoryBroker(world.clock);
@@ -122,8 +132,14 @@ export class SimCloud {
     this.cells = Array.from({ length: options.cells }, (_, index) => {
       const own = hosts.filter((_host, at) => at % options.cells === index);
       const { conductors, mutation, habits } = options;
-      const { cinder } = this;
-      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits, cinder });
+      return new SimCell(world, {
+        name: `cell${index + 1}`,
+        hosts: own,
+        conductors,
+        mutation,
+        habits,
+        neighbours: this,
+      });
     });
   }
 
@@ -158,6 +174,7 @@ export class SimCloud {
       ...named("scheduler", schedulers, (process) => this.#schedule(process)),
       ...named("api", apis, (process) => this.#serve(process)),
     ];
+    this.#hearNeutron();
     // The services answer each other over the network, which takes simulated time, so starts are not awaited here.
     for (const slot of slots) void this.supervisor.add(slot);
   }
@@ -167,6 +184,18 @@ export class SimCloud {
     const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
     // An api that is killed during the call never answers.
     return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
+  }
+
+  /** Neutron reports its events to any api, and repeats none that is not answered. */
+  #hearNeutron(): void {
+    if (this.neutron === null) return;
+    const [sender, random] = [this.#world.process(NEUTRON_PLACE), this.#world.random("neutron events")];
+    this.neutron.onEvent = (event) => {
+      const apis = this.supervisor.names("api");
+      const payload = { events: [event] };
+      const call = { method: "POST", url: "/v2.1/os-server-external-events", payload } as const;
+      void this.call(sender, apis[Math.floor(random() * apis.length)]!, call);
+    };
   }
 
   /** Deletes everything in the soft state. */
@@ -306,6 +335,10 @@ export class SimCloud {
           volumes: remote(process, "api-db", this.#volumes),
           blockStorage: this.cinder.reachedBy(process),
         }),
+        ...(this.neutron !== null && {
+          ...this.neutron.reachedBy(process),
+          portNotes: remote(process, "api-db", this.#portNotes),
+        }),
         bus: this.#bus(process),
         policy: POLICY,
         clock: process.clock,
@@ -316,7 +349,7 @@ export class SimCloud {
       {
         ...API_SETTINGS,
         reclaimInstanceIntervalMs: this.#keepDeletedMs,
-        ...(this.cinder !== null && { volumes: "cinder" as const }),
+        ...settingsOfApi(this),
       },
       SERVER_LIFE_ROUTES,
     );

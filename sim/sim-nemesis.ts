@@ -1,6 +1,7 @@
 import type { Profile, SimFault } from "./profiles.ts";
 import type { SimCell } from "./sim-cell.ts";
 import type { SimCloud } from "./sim-cloud.ts";
+import { NEUTRON_PLACE } from "./sim-neutron.ts";
 import type { World } from "./world.ts";
 
 /** Hosts stay without power for longer than conductors take to declare them down. */
@@ -110,6 +111,9 @@ export class SimNemesis {
         break;
       case "broker-stall":
         this.#cut([["*", chance < 0.3 ? "api-nats" : cell.brokerPlace]], durationMs);
+        break;
+      case "neutron-away":
+        this.#cut([["*", NEUTRON_PLACE]], durationMs / 3);
         break;
       case "redis-flush":
         this.#flush(durationMs, chance);

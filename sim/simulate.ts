@@ -61,8 +61,8 @@ const SETTLE_MS = 240_000;
  */
 const SETTLE_UNDECIDED_MS = 720_000;
 const UNDECIDED_LOOK_MS = 30_000;
-/** Longer than the time for which a volume is looked for that Cinder was asked to make. */
-const VOLUMES_SETTLE_MS = 900_000;
+/** Longer than the time for which a volume is looked for that Cinder was asked to make, and for which a call may work on ports. */
+const NEIGHBOURS_SETTLE_MS = 900_000;
 /** Changes within this time are audited together. */
 const AUDIT_MS = 250;
 /**
@@ -96,6 +96,7 @@ class Simulation {
       ...options,
       habits: options.profile.drivers,
       cinder: options.profile.cinder,
+      neutron: options.profile.neutron,
       keepDeletedMs: options.profile.keepDeletedMs ?? 0,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
@@ -129,14 +130,16 @@ class Simulation {
       this.#nemesis.stop();
       this.#workload.stop();
       this.#cloud.cinder?.calm();
+      this.#cloud.neutron?.calm();
       // A world in which no request is accepted proves nothing.
       this.#workload.createLast();
       await this.#settle("everything accepted");
+      await this.#settleBindings();
       const counts = this.#count();
       // Every server must still be deletable, whatever state it is in, and then nothing of it may be left.
       this.#workload.deleteAll(this.#left());
       await this.#settle("every delete", () => this.#rest.left());
-      await this.#settleVolumes();
+      await this.#settleNeighbours();
       return {
         seed: this.#options.seed,
         findings: world.findings,
@@ -181,18 +184,29 @@ class Simulation {
   }
 
   /**
-   * Waits until nothing is left in Cinder, where each volume was to end with its server. Apis look for minutes for a volume that a process has asked for
-   * without noting the answer.
+   * Waits until nothing is left in Cinder and Neutron, where each volume and each port was to end with its server. Apis look for minutes for a volume that a
+   * process has asked for without noting the answer, and compare the ports of a call that broke off only when Neutron cannot be at work on it any longer.
    */
-  async #settleVolumes(): Promise<void> {
-    const { cinder } = this.#cloud;
+  async #settleNeighbours(): Promise<void> {
+    const { cinder, neutron } = this.#cloud;
+    const left = async () => [...((await cinder?.left()) ?? []), ...(neutron?.left() ?? [])];
+    await this.#settleLeft(2, "every delete", left);
+  }
+
+  /** Waits until nothing is left. What is left after the longest time breaks the law. */
+  async #settleLeft(law: number, what: string, left: () => Promise<readonly string[]>): Promise<void> {
     const { clock, findings } = this.#world;
-    if (cinder === null) return;
-    const untilMs = clock.monotonic() + VOLUMES_SETTLE_MS;
-    while (findings.length === 0 && clock.monotonic() < untilMs && (await cinder.left()).length > 0)
+    const untilMs = clock.monotonic() + NEIGHBOURS_SETTLE_MS;
+    while (findings.length === 0 && clock.monotonic() < untilMs && (await left()).length > 0)
       await this.#go(clock.monotonic() + 5_000);
-    if (findings.length === 0)
-      for (const text of await cinder.left()) this.#world.find(2, `every delete should have ended: ${text}`);
+    if (findings.length > 0) return;
+    for (const text of await left()) this.#world.find(law, `${what} should have ended: ${text}`);
+  }
+
+  /** Waits until no binding is left that was prepared for a move which is over. */
+  async #settleBindings(): Promise<void> {
+    const { neutron } = this.#cloud;
+    if (neutron !== null) await this.#settleLeft(6, "every move", () => neutron.leftBindings());
   }
 
   /** Checks, soon after each change, the laws that must hold at every moment, whatever is under way. */

@@ -1,9 +1,11 @@
 import { AttachmentChanges } from "./attachment-changes.ts";
 import type { ApiCall, SimAnswer } from "./call-in-process.ts";
+import { InterfaceChanges } from "./interface-changes.ts";
 import { ServerChanges } from "./server-changes.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
+import { SIM_NETWORK, type SimNeutron } from "./sim-neutron.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
@@ -16,6 +18,9 @@ const GROUPED_SHARE = 0.4;
 const VOLUMES_MAX = 2;
 /** Share of the new servers that have a volume of several servers. */
 const SHARED_SHARE = 0.3;
+/** Most ports that are made for a new server, and the share of the new servers that get a port that a user has made. */
+const PORTS_MAX = 2;
+const USERS_PORT_SHARE = 0.2;
 /** Number of tries of a delete that is not answered. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
@@ -30,12 +35,15 @@ export class Workload {
   readonly #groupOf: () => number;
   /** Decides how many volumes a server has. */
   readonly #volumesOf: () => number;
+  /** Decides which ports a server has. */
+  readonly #portsOf: () => number;
   /** UUIDs of servers that an api has accepted and that nobody has asked to be deleted. */
   readonly #servers: string[] = [];
   readonly accepted = new Set<string>();
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
   readonly #attachmentChanges: AttachmentChanges;
+  readonly #interfaceChanges: InterfaceChanges;
   #open = 0;
   /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
   #deleting = 0;
@@ -49,6 +57,7 @@ export class Workload {
     this.#random = world.random("workload");
     this.#groupOf = world.random("groups");
     this.#volumesOf = world.random("volumes");
+    this.#portsOf = world.random("ports");
     this.#changes = new ServerChanges(world, {
       call: (call) => this.#call(call),
       look: (uuid) => cloud.look(uuid),
@@ -60,16 +69,14 @@ export class Workload {
       keepsDeleted: cloud.keepsDeleted,
       changes,
     });
-    this.#attachmentChanges = new AttachmentChanges(
-      world,
-      {
-        call: (call) => this.#call(call),
-        look: (uuid) => cloud.look(uuid),
-        servers: () => this.#servers,
-        isOver: () => this.#stopped,
-      },
-      cloud.cinder?.sharedVolumes ?? [],
-    );
+    const user = {
+      call: (call: ApiCall) => this.#call(call),
+      look: (uuid: string) => cloud.look(uuid),
+      servers: () => this.#servers,
+      isOver: () => this.#stopped,
+    };
+    this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.sharedVolumes ?? []);
+    this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
     };
@@ -91,6 +98,7 @@ export class Workload {
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
+    if (this.#cloud.neutron !== null) this.#interfaceChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
       const what = this.#random();
@@ -132,8 +140,9 @@ export class Workload {
   }
 
   async #create(choice: number): Promise<void> {
+    const networks = this.#cloud.neutron === null ? "none" : this.#networks(this.#cloud.neutron);
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
-    const plain = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
+    const plain = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks };
     const mappings = this.#cloud.cinder === null ? [] : this.#mappings(this.#cloud.cinder.sharedVolumes);
     const server = { ...plain, ...(mappings.length > 0 && { block_device_mapping_v2: mappings }) };
     const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
@@ -142,8 +151,10 @@ export class Workload {
     if (answer === null) return;
     if (answer.status !== 202) {
       this.#world.history.record("user", "refused", { status: answer.status, body: answer.body });
-      // Overload and lost databases are 503 and 504, and a shared volume may be busy; anything else is a bug.
-      const isBusy = answer.status === 400 && mappings.some((one) => one.source_type === "volume");
+      // Overload and lost databases are 503 and 504, and a shared volume or a user's port may be busy; anything else is a bug.
+      const isBusy =
+        (answer.status === 400 && mappings.some((one) => one.source_type === "volume")) ||
+        ([400, 409].includes(answer.status) && networks !== "none" && networks.some((one) => "port" in one));
       if (answer.status < 503 && !isBusy)
         this.#world.find(5, `a create was answered with ${answer.status}: ${answer.body}`);
       return;
@@ -164,6 +175,13 @@ export class Workload {
     const further = uuid === undefined ? [] : [{ source_type: "volume", destination_type: "volume", uuid }];
     const volumes = [...Array.from({ length: count }, () => blank), ...further];
     return volumes.length === 0 ? [] : [local, ...volumes];
+  }
+
+  /** New ports, which end with their server, and sometimes one that a user has made. */
+  #networks({ usersPorts }: SimNeutron): readonly Readonly<Record<string, unknown>>[] {
+    const count = 1 + Math.floor(this.#portsOf() * PORTS_MAX);
+    const port = usersPorts[Math.floor((this.#portsOf() / USERS_PORT_SHARE) * usersPorts.length)];
+    return [...Array.from({ length: count }, () => ({ uuid: SIM_NETWORK })), ...(port === undefined ? [] : [{ port }])];
   }
 
   async #deleteOne(choice: number): Promise<void> {

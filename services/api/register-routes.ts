@@ -163,11 +163,14 @@ const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings
   });
 };
 
-/** Registers the same routes, and those that change the volumes of servers, if they have any. */
-const registerServersWithVolumes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
+/** Registers the same routes, and those for the volumes of servers and for their ports in Neutron, if they have any. */
+const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   registerServerLife(scope, prefix, deps, parts, settings);
   if (parts.server.volumes !== null)
     registerAttachmentRoutes(scope, parts.server, routeOptions(prefix, parts, settings));
+  if (parts.server.neutron === null) return;
+  registerInterfaceRoutes(scope, parts.server);
+  registerExternalEventRoutes(scope, parts.server);
 };
 
 /** Registers the whole Compute API. */
@@ -228,4 +231,4 @@ export interface ApiRoutes {
 export const ALL_ROUTES: ApiRoutes = { compute: registerRoutes, neighbours: registerNeighbours };
 
 /** The routes that the simulator's users call. Each route costs each start of an api some time, and the simulator starts apis very often. */
-export const SERVER_LIFE_ROUTES: ApiRoutes = { compute: registerServersWithVolumes, neighbours: () => {} };
+export const SERVER_LIFE_ROUTES: ApiRoutes = { compute: registerServersWithNeighbours, neighbours: () => {} };
