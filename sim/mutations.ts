@@ -4,7 +4,7 @@ import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.
 import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
 import type { AgentListener } from "../core/agent/link.ts";
 import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
-import type { Networking } from "../core/stores/networking.ts";
+import { type Networking, OWN_NAME } from "../core/stores/networking.ts";
 import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
@@ -52,6 +52,19 @@ const withoutFence = <Write extends StepWrite>(write: Write): Write =>
 const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
   overriding(admin, {
     adminHosts: async (names) => (await admin.adminHosts(names)).map((host) => ({ ...host, forcedDown: !host.up })),
+  });
+
+/** A Neutron that binds a port only once. */
+const boundOnce = (networking: Networking): Networking =>
+  overriding(networking, {
+    hasBindings: async () => false,
+    updatePort: async (id, update, revision, by = OWN_NAME) => {
+      const [port] = await networking.ports({ id }, OWN_NAME);
+      const { host = "" } = update;
+      if (port === undefined || port.host === "" || host === "" || port.host === host)
+        return networking.updatePort(id, update, revision, by);
+      return { kind: "updated", port: { ...port, host } };
+    },
   });
 
 /** Rejects when the signal is aborted, as if the call had ended then. */
@@ -312,10 +325,11 @@ export const MUTATIONS: readonly Mutation[] = [
     networking: (networking) => overriding(networking, { deletePort: async () => "deleted" }),
   },
   {
-    name: "activation-lies",
-    about: "the binding of a live migration's destination is called active and is not",
+    name: "switch-unbound",
+    about:
+      "a port that is bound is called bound to another host and is not, where Neutron has no bindings to several hosts",
     profile: "ports",
-    networking: (networking) => overriding(networking, { activateBinding: async () => "active" }),
+    networking: boundOnce,
   },
   {
     name: "bindings-kept",

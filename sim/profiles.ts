@@ -231,8 +231,8 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 2_000,
     drivers: SLOW_AND_LOSSY,
     neutron: {
-      ...{ failedShare: 0.04, lostShare: 0.04, slowShare: 0.04, lateShare: 0.02, changedShare: 0.05 },
-      ...{ plugMsMax: 3_000, unpluggedShare: 0.03, eventLostShare: 0.2, eventTwiceShare: 0.2 },
+      ...{ failedShare: 0.02, lostShare: 0.03, slowShare: 0.03, lateShare: 0.01, changedShare: 0.05 },
+      ...{ plugMsMax: 1_500, unpluggedShare: 0.02, eventLostShare: 0.2, eventTwiceShare: 0.2 },
     },
   },
   {

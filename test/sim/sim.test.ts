@@ -13,6 +13,8 @@ const RESTORED = [4, 8];
 const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
+/** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
+const WITH_PORTS = [3, 4];
 /** Worlds in which agents lie, also about hosts of others. */
 const LIED = [2, 3];
 /** The heartbeats, leases and sweeps of 18 processes. */
@@ -57,6 +59,17 @@ test("servers keep the volumes that Cinder makes for them, and nothing of a serv
     const { findings, counts } = await simulate(world(seed, "volumes"));
     expect(findings, `berth sim --profile volumes --seed ${seed}`).toEqual([]);
     expect(counts.active).toBeGreaterThan(0);
+  }
+});
+
+test("the ports of servers are bound where the servers run, and nothing of a server that is gone is left in Neutron", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const seed of WITH_PORTS) {
+    const { findings, counts } = await simulate(world(seed, "ports"));
+    expect(findings, `berth sim --profile ports --seed ${seed}`).toEqual([]);
+    expect(counts.active).toBeGreaterThan(0);
+    expect(counts.changes["live"]).toBeGreaterThan(0);
   }
 });
 
