@@ -65,8 +65,7 @@ export class SimNemesis {
 
   #harm(fault: Exclude<SimFault, "lies">): void {
     const { supervisor, cells } = this.#cloud;
-    const cell = this.#pick(cells);
-    const name = this.#pick(supervisor.names());
+    const [cell, name] = [this.#pick(cells), this.#pick(supervisor.names())];
     // Each fault draws the same number of random numbers.
     const [durationMs, chance] = [this.#random() * this.#random() * 15_000, this.#random()];
     this.#world.history.record("nemesis", fault, { name, cell: cell.name, durationMs: Math.round(durationMs) });
