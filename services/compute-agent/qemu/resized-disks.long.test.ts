@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
@@ -84,7 +85,7 @@ describe.skipIf(skipped !== null)(
       const handOff = () =>
         driver.handOff({ ...order, live: false, force: false, orderId: "o" }, NEVER, () => undefined);
       const diskAt = (index: number) => join(guest().dir, `disk${index}.qcow2`);
-      return { driver, other, source, destination, sourceGuest, guest, handOff, diskAt };
+      return { here, driver, other, source, destination, sourceGuest, guest, order, handOff, diskAt };
     }
 
     test.each([true, false])("has its data on the larger disk (on the same host: %s)", async (isSameHost) => {
@@ -139,6 +140,38 @@ describe.skipIf(skipped !== null)(
       await expect(it.handOff()).rejects.toThrow('the disk "ephemeral" with data, and the new flavor has none');
       expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
       expect(it.sourceGuest().console.match(/^P$/gm)).toHaveLength(1);
+    });
+
+    /** Makes the record of a guest one of an earlier version, which did not record what its disks are. */
+    const forgetRoles = (dir: string) => {
+      const record = JSON.parse(readFileSync(join(dir, "guest.json"), "utf8"));
+      for (const disk of record.machine.disks) delete disk.role;
+      writeFileSync(join(dir, "guest.json"), JSON.stringify(record));
+    };
+
+    test("is refused a swap disk for a disk of which an earlier version did not record whether it has data, and runs on all the time", async () => {
+      const it = await scene({ ephemeralGib: 1 }, { swapMib: 2_048 });
+      it.driver.close();
+      forgetRoles(it.sourceGuest().dir);
+      const driver = open(it.here);
+      const order = { ...it.order, live: false, force: false, orderId: "o" };
+      await expect(driver.handOff(order, NEVER, () => undefined)).rejects.toThrow(
+        `the guest's disk1 has ${GIB} bytes, and the only disk for it at the destination is a swap disk of ${2 * GIB}`,
+      );
+      expect(await driver.powersOf([it.source])).toEqual(["running"]);
+      expect(it.sourceGuest().console.match(/^P$/gm)).toHaveLength(1);
+    });
+
+    test("keeps its swap disk, of which an earlier version did not record that it is one, if that stays as it is", async () => {
+      const it = await scene({ swapMib: 64 }, { diskGib: 2, swapMib: 64 });
+      it.driver.close();
+      forgetRoles(it.sourceGuest().dir);
+      const order = { ...it.order, live: false, force: false, orderId: "o" };
+      await open(it.here).handOff(order, NEVER, () => undefined);
+      await it.other.start(it.destination, NEVER);
+      await it.other.power(it.destination, "stop", NEVER);
+      for (const [index, pattern] of [16, 17].entries())
+        expect(inDisk(it.diskAt(index), `read -P ${pattern} 40M 64k`)).not.toContain("failed");
     });
 
     test("has no data of its swap disk in the ephemeral disk that the new flavor has instead", async () => {
