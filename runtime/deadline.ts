@@ -14,7 +14,15 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Settles as `promise` does, but rejects with a `DeadlineError` after `deadlineMs`. A rejection after that is swallowed. */
+/** A timer that is later than this shows that this process itself stood still. */
+const STALL_MS = 1_000;
+/** How long an answer that came during a stall may take to be read afterwards. */
+const READING_MS = 250;
+
+/**
+ * Settles as `promise` does, but rejects with a `DeadlineError` after `deadlineMs`. A rejection after that is swallowed. If this process itself stood
+ * still until after the deadline, an answer may be waiting to be read, since timers run first. Then it gets a moment to be read.
+ */
 export function withDeadline<Value>(
   promise: Promise<Value>,
   deadlineMs: number,
@@ -22,7 +30,12 @@ export function withDeadline<Value>(
   clock: Clock = systemClock,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
-    const timer = clock.setTimer(deadlineMs, () => reject(new DeadlineError(what, deadlineMs)));
+    const dueMs = clock.monotonic() + deadlineMs;
+    const end = () => reject(new DeadlineError(what, deadlineMs));
+    let timer = clock.setTimer(deadlineMs, () => {
+      if (clock.monotonic() - dueMs > STALL_MS) timer = clock.setTimer(READING_MS, end);
+      else end();
+    });
     promise.finally(() => timer.cancel()).then(resolve, reject);
   });
 }
