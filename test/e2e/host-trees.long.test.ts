@@ -1,4 +1,7 @@
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
@@ -6,6 +9,7 @@ import { eventually } from "../rigs/eventually.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 
+const launcher = join(import.meta.dirname, "../../bin/berth");
 const PATIENT = { everyMs: 50, withinMs: 30_000 };
 const NOTHING = { "resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" };
 /** What every host has, so that the flavors' disks do not matter here. */
@@ -272,15 +276,29 @@ describe("hosts that change while servers live on them", () => {
     };
     const closedBecause = (reason: RegExp) =>
       eventually(`${host} to be closed: ${reason}`, async () => reason.test((await reasons())[host] ?? ""), PATIENT);
+    const shown = async (name: string, ...words: readonly string[]) =>
+      (await promisify(execFile)(launcher, ["host", "show", name, ...words, "--api", cloud.apiUrl])).stdout;
+    const shows = (name: string, state: string) =>
+      eventually(`${name} to be shown as ${state}`, async () => (await shown(name)).includes(state), {
+        ...PATIENT,
+        everyMs: 500,
+      });
     describeHosts({ ...gold, bare_metal: node }, { ...gold, bare_metal: { maintenance: "a broken fan" } });
     await offers(host, FREE);
     await offers(other, CLOSED);
+    await shows(host, "available, power off: open for a server\n");
+    await shows(other, "available, power off: closed, it is in maintenance: a broken fan\n");
     const server = await statusOf(flavor);
     expect([server.status, server.host]).toEqual(["ACTIVE", host]);
     await offers(host, CLOSED);
     expect(await reasons()).toEqual({
       [host]: `it is in use by server ${server.id}`,
       [other]: "it is in maintenance: a broken fan",
+    });
+    await shows(host, `active, power on: closed, it is in use by server ${server.id}\n`);
+    expect(JSON.parse(await shown(host, "--json")).node).toEqual({
+      ...{ provision_state: "active", power_state: "power on" },
+      closed_because: `it is in use by server ${server.id}`,
     });
     await cloud.expectCleanAudit();
     // The claim has gone with the server, and the node stays closed.
@@ -292,6 +310,7 @@ describe("hosts that change while servers live on them", () => {
     await cell.hostsUp();
     expect(await offerOf(host)).toEqual(CLOSED);
     await closedBecause(/^it is in maintenance: cleaning it failed/);
+    await shows(host, "clean failed, power off: closed, it is in maintenance: cleaning it failed");
     const refused = await statusOf(flavor);
     expect(refused.status).toBe("ERROR");
     describeHosts({ ...gold, bare_metal: { ...node, maintenance: "a new disk" } });
