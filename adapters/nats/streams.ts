@@ -12,7 +12,7 @@ export const cellEventsForSchedulers: ConsumerName = { stream: "EVENTS", consume
 export const cellEventsForApi: ConsumerName = { stream: "EVENTS", consumer: "api" };
 
 /** Requests are small and many, so a scheduler takes them in batches. After this time an unanswered request goes to another scheduler. */
-const requestAckWaitMs = 15_000;
+export const requestAckWaitMs = 15_000;
 /** A task's message is acknowledged as soon as its row is taken, so little time is needed. */
 const taskAckWaitMs = 10_000;
 const eventAckWaitMs = 10_000;

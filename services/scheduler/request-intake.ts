@@ -4,30 +4,33 @@ import { contextOf } from "../../adapters/telemetry/propagation.ts";
 import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { BusMessage, Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { Work, WorkPlacer } from "./placing/work-placer.ts";
 import type { SchedulerBus } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
-
-const RETRY_MS_MIN = 200;
-const RETRY_MS_MAX = 10_000;
+import { SharedMessage } from "./shared-message.ts";
 
 interface Waiting {
   readonly work: Work;
   /** Null when the work was found by a sweep. */
-  readonly message: BusMessage | null;
+  readonly message: SharedMessage | null;
 }
 
 /**
- * Takes work from the queue and from sweeps, and hands it to the placer. A message is acknowledged as soon as the work has ended or was put
- * off in its row. Only when the row cannot be reached is the message's redelivery requested, so the queue holds no work that waits.
+ * Takes work from the queue and from sweeps, and hands it to the placer. A message is acknowledged as soon as its work has ended or was put
+ * off in its row. Only when a row cannot be reached is the message's redelivery requested, so the queue holds no work that waits.
+ *
+ * The bus limits how many messages are out, and a message may stand for several requests. So work may have to wait here until other work has
+ * ended. What waits for longer than the bus does is left to the next delivery of its message.
  */
 export class RequestIntake {
   readonly #bus: SchedulerBus;
   readonly #placer: WorkPlacer;
   readonly #events: SchedulerEvents;
   readonly #tracing: Tracing;
-  readonly #settings: SchedulerSettings;
+  readonly #clock: Pick<Clock, "monotonic">;
+  readonly #settings: Pick<SchedulerSettings, "requestsInFlightMax" | "requestsPerTurn">;
   readonly #waiting: Waiting[] = [];
   readonly #running = new Set<Promise<void>>();
   #turn = false;
@@ -40,13 +43,15 @@ export class RequestIntake {
       readonly placer: WorkPlacer;
       readonly events: SchedulerEvents;
       readonly tracing: Tracing;
+      readonly clock: Pick<Clock, "monotonic">;
     },
-    settings: SchedulerSettings,
+    settings: Pick<SchedulerSettings, "requestsInFlightMax" | "requestsPerTurn">,
   ) {
     this.#bus = deps.bus;
     this.#placer = deps.placer;
     this.#events = deps.events;
     this.#tracing = deps.tracing;
+    this.#clock = deps.clock;
     this.#settings = settings;
   }
 
@@ -76,11 +81,11 @@ export class RequestIntake {
     else this.#subscription = subscription;
   }
 
-  /** Takes no more work, returns messages that were not begun to the queue, and resolves when all begun work has ended. */
+  /** Takes no more work, resolves when all begun work has ended, and returns messages whose work was not begun to the queue. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#subscription?.stop();
-    for (const { message } of this.#waiting.splice(0)) message?.retry(0);
+    for (const { message } of this.#waiting.splice(0)) message?.left();
     await Promise.all(this.#running);
   }
 
@@ -96,13 +101,14 @@ export class RequestIntake {
       message.retry(0);
       return;
     }
-    const work = decodeWork(message.data);
-    if (work instanceof Error) {
-      this.#events.malformed(work);
+    const works = decodeWorks(message.data);
+    if (works instanceof Error) {
+      this.#events.malformed(works);
       message.ack();
       return;
     }
-    this.#waiting.push({ message, work });
+    const shared = new SharedMessage(message, works.length, this.#clock.monotonic());
+    for (const work of works) this.#waiting.push({ message: shared, work });
     this.#nextTurn();
   }
 
@@ -110,17 +116,27 @@ export class RequestIntake {
    * Begins a few requests in each turn of the event loop, because choosing hosts blocks the loop and answers must be handled in between.
    */
   #nextTurn(): void {
-    if (this.#turn || this.#waiting.length === 0) return;
+    if (this.#turn || this.#waiting.length === 0 || this.#unused === 0) return;
     this.#turn = true;
     setImmediate(() => {
       this.#turn = false;
-      for (const waiting of this.#waiting.splice(0, this.#settings.requestsPerTurn)) this.#begin(waiting);
+      const begun = Math.min(this.#unused, this.#settings.requestsPerTurn);
+      for (const waiting of this.#waiting.splice(0, begun)) this.#begin(waiting);
       this.#nextTurn();
     });
   }
 
+  /** How many more requests may be placed at the same time. */
+  get #unused(): number {
+    return Math.max(0, this.#settings.requestsInFlightMax - this.#running.size);
+  }
+
   #begin(waiting: Waiting): void {
-    const running = this.#carryOn(waiting).finally(() => this.#running.delete(running));
+    if (waiting.message?.leaveIfExpired(this.#clock.monotonic())) return;
+    const running = this.#carryOn(waiting).finally(() => {
+      this.#running.delete(running);
+      this.#nextTurn();
+    });
     this.#running.add(running);
   }
 
@@ -134,30 +150,27 @@ export class RequestIntake {
     });
     try {
       await this.#placer.carryOn({ work, deliveries, isSwept: message === null }, span);
-      message?.ack();
+      message?.done();
     } catch (error) {
       failSpan(span, error);
       this.#events.placingFailed(work.id, error);
-      message?.retry(retryMs(deliveries));
+      message?.failed();
     } finally {
       span.end();
     }
   }
 }
 
-function decodeWork(data: Uint8Array): Work | Error {
+/** The work of a message, without repetitions; never none. */
+function decodeWorks(data: Uint8Array): readonly Work[] | Error {
   try {
-    const { server, move, serverUuid, moveId } = ScheduleRequest.decode(data);
+    const { server, move, serverUuid, moveId, more } = ScheduleRequest.decode(data);
     const moving = moveId || move?.id;
-    if (moving) return { kind: "move", id: moving };
-    const placed = serverUuid || server?.uuid;
-    if (placed) return { kind: "server", id: placed };
-    return new Error("a schedule request without a server");
+    if (moving) return [{ kind: "move", id: moving }];
+    const placed = [serverUuid || (server?.uuid ?? ""), ...more].filter((uuid) => uuid !== "");
+    if (placed.length === 0) return new Error("a schedule request without a server");
+    return [...new Set(placed)].map((id) => ({ kind: "server", id }));
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
-}
-
-function retryMs(deliveries: number): number {
-  return Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(deliveries - 1, 10));
 }

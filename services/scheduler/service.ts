@@ -201,7 +201,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const placing = assemblePlacing(deps, settings, { hosts, cells, rules, picks, decisions, events });
   const reader = deps.requests?.reader ?? new RequestReader(store, clock, settings);
   const placer = new WorkPlacer({ ...placing, reader, events });
-  const intake: RequestIntake = new RequestIntake({ bus, placer, events, tracing }, settings);
+  const intake: RequestIntake = new RequestIntake({ bus, placer, events, tracing, clock }, settings);
   const newId = newRowUuid;
   const sweep = new RequestSweep({ store, links: cells, intake, clock, events, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, clock, events }, settings);

@@ -119,9 +119,10 @@ describe("a cloud of separate processes", () => {
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
     // The messages of services of the previous version, with the whole spec, and of this version.
-    const old = ScheduleRequest.encode({ server: task.server, move: undefined, serverUuid: "", moveId: "" }).finish();
-    for (let delivery = 0; delivery < 5; delivery += 1) {
-      await above.publish(schedulerRequestsSubject, delivery % 2 === 0 ? old : messageOfRequest(uuid));
+    const whole = { server: task.server, move: undefined, serverUuid: "", moveId: "", more: [] };
+    const messages = [ScheduleRequest.encode(whole).finish(), messageOfRequest(uuid), messageOfRequest(uuid, [uuid])];
+    for (let delivery = 0; delivery < 6; delivery += 1) {
+      await above.publish(schedulerRequestsSubject, messages[delivery % messages.length]!);
       await below.publish(cellTasksSubject(cell.name), Task.encode(task).finish());
     }
     await Promise.all([above.close(), below.close()]);

@@ -170,6 +170,13 @@ export class SchedulerRig {
     await bus.publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id });
   }
 
+  /** Announces several requests in one message. */
+  async announce([first = "", ...more]: readonly string[]): Promise<void> {
+    const bus = this.apiBroker.connect(apiPermissions);
+    await bus.ensureStreams(apiStreams);
+    await bus.publish(schedulerRequestsSubject, messageOfRequest(first, more));
+  }
+
   /** The ids of the tasks that were published to a cell so far. */
   async publishedTo(cell: RigCell): Promise<readonly string[]> {
     const bus = cell.broker.connect(conductorPermissions(cell.name));

@@ -30,6 +30,11 @@ export interface ScheduleRequest {
   serverUuid: string;
   /** Id of an accepted move of a server; empty when the message is about a new server. */
   moveId: string;
+  /**
+   * UUIDs of the servers of further accepted requests, each as if it had a message of its own. Older schedulers do not read them and find
+   * these requests in a sweep.
+   */
+  more: string[];
 }
 
 /** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
@@ -64,7 +69,7 @@ export interface MoveRequest {
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined, move: undefined, serverUuid: "", moveId: "" };
+  return { server: undefined, move: undefined, serverUuid: "", moveId: "", more: [] };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
@@ -80,6 +85,9 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     }
     if (message.moveId !== "") {
       writer.uint32(50).string(message.moveId);
+    }
+    for (const v of message.more) {
+      writer.uint32(66).string(v!);
     }
     return writer;
   },
@@ -129,6 +137,14 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.moveId = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.more.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -154,6 +170,7 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
       : undefined;
     message.serverUuid = object.serverUuid ?? "";
     message.moveId = object.moveId ?? "";
+    message.more = object.more?.map((e) => e) || [];
     return message;
   },
 };

@@ -149,7 +149,8 @@ describe("messages and rows that an earlier version wrote", () => {
     const bus = rig.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
     await rig.accept([rig.wants(1)], false);
-    const old = { server: { ...rig.wants(1), name: "not in the row" }, move: undefined, serverUuid: "", moveId: "" };
+    const server = { ...rig.wants(1), name: "not in the row" };
+    const old = { server, move: undefined, serverUuid: "", moveId: "", more: [] };
     await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode(old).finish());
     await eventually("it to be placed", () => rig.acked.length === 1);
     expect(await rig.state(serverId(1))).toBe("dispatched one");

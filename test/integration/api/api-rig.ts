@@ -34,7 +34,6 @@ import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
 import type { LimitSource } from "../../../core/stores/api/limit-source.ts";
 import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/berth/cell.ts";
-import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
@@ -43,6 +42,7 @@ import type { Policy } from "../../../services/api/policy/policy.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
+import { serversToldOf } from "../../rigs/servers-told-of.ts";
 import { strictClock } from "../../rigs/strict-clock.ts";
 import { collectUndescribed } from "./undescribed-answers.ts";
 
@@ -161,7 +161,7 @@ export class ApiRig {
           streamState: () => this.streamState,
           publish: (subject, data, options) => {
             if (this.busDown) return Promise.reject(new Error("the bus is down"));
-            this.toldSchedulers.push(ScheduleRequest.decode(data).serverUuid);
+            this.toldSchedulers.push(...serversToldOf(data));
             return apiBus.publish(subject, data, options);
           },
         },

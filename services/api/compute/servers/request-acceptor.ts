@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { messageOfRequest } from "../../../../adapters/nats/schedule-message.ts";
-import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
+import { RequestAnnouncer } from "../../../../adapters/nats/request-announcer.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
 import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import { ProjectQuota } from "../../../../core/stores/api/project-quota.ts";
@@ -44,7 +43,7 @@ export class RequestAcceptor {
   readonly #unified: Pick<UnifiedLimits, "enforced"> | null;
   readonly #quotas: Pick<QuotaStore, "limits" | "usage"> | null;
   readonly #defaults: QuotaLimits | null;
-  readonly #bus: Pick<Bus, "publish">;
+  readonly #announcer: RequestAnnouncer;
   readonly #reservations: ReservationsPort;
   readonly #events: ApiEvents;
   readonly #tellingMax: number;
@@ -68,7 +67,7 @@ export class RequestAcceptor {
     this.#quotas = deps.quotas;
     this.#defaults = settings.quotas;
     this.#reservations = deps.reservations;
-    this.#bus = deps.bus;
+    this.#announcer = new RequestAnnouncer(deps.bus);
     this.#events = deps.events;
     this.#tellingMax = settings.publishesInFlightMax;
     this.#openMax = settings.openRequestsMax;
@@ -164,8 +163,8 @@ export class RequestAcceptor {
       );
       return;
     }
-    const told = this.#bus
-      .publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid, headers })
+    const told = this.#announcer
+      .announce(spec.uuid, headers)
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
