@@ -2,12 +2,16 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderPage,
   CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
+  MakeSnapshotOutcome,
   MakeVolumeOutcome,
   NewCinderAttachment,
+  NewCinderSnapshot,
   NewCinderVolume,
+  RemoveOutcome,
   ReserveVolumeOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
@@ -34,10 +38,12 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly guessedFormats = new Map<string, string>();
   /** The volume types that exist. */
   readonly volumeTypes = new Set<string>();
-  /** The status of new volumes. */
+  /** The status of new volumes and snapshots. */
   newStatus = "creating";
   /** Maximum number of volumes of each project. */
   volumesMax = Number.POSITIVE_INFINITY;
+  /** Maximum number of snapshots of each project. */
+  snapshotsMax = Number.POSITIVE_INFINITY;
   /** Decides about each call, by the name of its method. */
   fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
   readonly #volumes = new Map<string, Volume>();
@@ -58,9 +64,10 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   /** Stores a snapshot of a volume as a user has made it, and returns it. */
-  putSnapshot(volumeId: string): CinderSnapshot {
-    const { projectId = "", sizeGib = 1 } = this.#volumes.get(volumeId) ?? {};
-    const snapshot = { id: this.#newId(), projectId, volumeId, sizeGib };
+  putSnapshot(volumeId: string, values: Partial<CinderSnapshot> = {}): CinderSnapshot {
+    const { projectId = "", sizeGib = 1, createdAt = "" } = this.#volumes.get(volumeId) ?? {};
+    const own = { name: "", description: null, status: "available", createdAt };
+    const snapshot = { id: this.#newId(), projectId, volumeId, sizeGib, ...own, ...values };
     this.#snapshots.set(snapshot.id, snapshot);
     return snapshot;
   }
@@ -87,6 +94,12 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
+  volumes(page: CinderPage, { callerToken }: AskedBy): Promise<readonly CinderVolume[]> {
+    return this.#answer("volumes", () =>
+      pageOf([...this.#volumes.values()], page, callerToken).map((volume) => this.#shown(volume, callerToken === null)),
+    );
+  }
+
   volumesNamed(name: string): Promise<readonly CinderVolume[]> {
     return this.#answer("volumesNamed", () => this.all().filter((volume) => volume.name === name));
   }
@@ -95,6 +108,34 @@ export class MemoryBlockStorage implements BlockStorage {
     return this.#answer("snapshot", () => {
       const snapshot = this.#snapshots.get(id);
       return snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken) ? null : snapshot;
+    });
+  }
+
+  snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<readonly CinderSnapshot[]> {
+    return this.#answer("snapshots", () => pageOf([...this.#snapshots.values()], page, callerToken));
+  }
+
+  createSnapshot(wanted: NewCinderSnapshot, { callerToken }: AskedBy): Promise<MakeSnapshotOutcome> {
+    return this.#answer("createSnapshot", () => {
+      const { volumeId, name, description, force } = wanted;
+      const volume = this.#seen(volumeId, callerToken);
+      if (volume === null) return { kind: "unknown" };
+      if (volume.status !== "available" && !(force && volume.status === "in-use"))
+        return { kind: "refused", why: `Invalid volume: Volume ${volumeId} status must be available.` };
+      const owned = [...this.#snapshots.values()].filter(({ projectId }) => projectId === volume.projectId);
+      if (owned.length >= this.snapshotsMax)
+        return { kind: "over-quota", why: "SnapshotLimitExceeded: Maximum number of snapshots allowed exceeded" };
+      return { kind: "created", snapshot: this.putSnapshot(volumeId, { name, description, status: this.newStatus }) };
+    });
+  }
+
+  removeSnapshot(id: string, { callerToken }: AskedBy): Promise<RemoveOutcome> {
+    return this.#answer("removeSnapshot", () => {
+      const snapshot = this.#snapshots.get(id);
+      if (snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken))
+        return { kind: "unknown" };
+      this.#snapshots.delete(id);
+      return { kind: "deleting" };
     });
   }
 
@@ -107,31 +148,37 @@ export class MemoryBlockStorage implements BlockStorage {
           kind: "over-quota",
           why: `VolumeLimitExceeded: Maximum number of volumes allowed (${this.volumesMax}) exceeded for quota 'volumes'.`,
         };
-      const { name, sizeGib, source, volumeType } = wanted;
+      const { name, description = null, metadata = {}, sizeGib, source, volumeType } = wanted;
+      if (sizeGib === 0) return { kind: "refused", why: "Invalid input for field/attribute size. Value: 0." };
       if (volumeType !== null && !this.volumeTypes.has(volumeType))
         return { kind: "refused", why: `Volume type with name ${volumeType} could not be found.` };
       const snapshot = source.kind === "snapshot" ? this.#snapshots.get(source.id) : undefined;
       const made = {
-        ...{ name, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1, status: this.newStatus },
+        ...{ name, description, metadata, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1, status: this.newStatus },
+        ...{ volumeType, snapshotId: snapshot?.id ?? null },
         isBootable: source.kind !== "blank",
       };
       return { kind: "created", volume: { ...this.putVolume({ projectId, ...made }), projectId: "" } };
     });
   }
 
-  deleteVolume(id: string) {
-    return this.#answer("deleteVolume", () => {
-      if (
-        this.#of({ volumeId: id }).length > 0 ||
-        !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error")
-      )
-        return {
-          kind: "refused",
-          why: "Invalid volume: Volume status must be available or error and must not be attached.",
-        } as const;
-      this.#volumes.delete(id);
-      return { kind: "deleted" } as const;
+  removeVolume(id: string, { callerToken }: AskedBy): Promise<RemoveOutcome> {
+    return this.#answer("removeVolume", () => {
+      if (this.#seen(id, callerToken) === null) return { kind: "unknown" };
+      return this.#drop(id) ? { kind: "deleting" } : IN_USE;
     });
+  }
+
+  deleteVolume(id: string) {
+    return this.#answer("deleteVolume", () => (this.#drop(id) ? ({ kind: "deleted" } as const) : IN_USE));
+  }
+
+  /** Deletes a volume that nothing has. Returns whether it did. */
+  #drop(id: string): boolean {
+    const isUsed = this.#of({ volumeId: id }).length > 0;
+    if (isUsed || !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error")) return false;
+    this.#volumes.delete(id);
+    return true;
   }
 
   reserve(wanted: NewCinderAttachment, { callerToken }: AskedBy): Promise<ReserveVolumeOutcome> {
@@ -267,9 +314,24 @@ export class MemoryBlockStorage implements BlockStorage {
 
 const EMPTY = {
   ...{ name: "", sizeGib: 1, status: "available", isBootable: false, isMultiattach: false, availabilityZone: "nova" },
-  imageProperties: {},
+  ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {} },
+  createdAt: "2026-11-26T12:00:00.000000",
 };
+const IN_USE = {
+  kind: "refused",
+  why: "Invalid volume: Volume status must be available or error and must not be attached.",
+} as const;
 const BROKEN = { kind: "refused", why: "Unable to update attachment: the driver cannot export the volume" } as const;
+
+/** The newest first. */
+function pageOf<One extends { readonly projectId: string }>(
+  all: readonly One[],
+  { projectId, offset, limit }: CinderPage,
+  callerToken: string | null,
+): readonly One[] {
+  const owned = all.filter((one) => one.projectId === (callerToken ?? projectId));
+  return owned.toReversed().slice(offset, offset + limit);
+}
 
 const noMarker = (id: string) => `Volume attachment could not be found with filter: attachment_id = ${id}.`;
 

@@ -2,19 +2,30 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderPage,
   CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
+  MakeSnapshotOutcome,
   MakeVolumeOutcome,
   NewCinderAttachment,
+  NewCinderSnapshot,
   NewCinderVolume,
   RefusedConnection,
+  RemoveOutcome,
   ReserveVolumeOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { type AskedBy, OWN_NAME } from "../../core/stores/networking.ts";
-import { attachmentOf, listedAttachments, listedVolumes, snapshotOf, volumeOf } from "./cinder-documents.ts";
+import {
+  attachmentOf,
+  listedAttachments,
+  listedSnapshots,
+  listedVolumes,
+  snapshotOf,
+  volumeOf,
+} from "./cinder-documents.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 
@@ -73,10 +84,67 @@ export class CinderClient implements BlockStorage {
     }
   }
 
+  async volumes(page: CinderPage, by: AskedBy): Promise<readonly CinderVolume[]> {
+    return listedVolumes(await this.#page("volumes", page, by));
+  }
+
+  async snapshots(page: CinderPage, by: AskedBy): Promise<readonly CinderSnapshot[]> {
+    return listedSnapshots(await this.#page("snapshots", page, by));
+  }
+
+  /** Reads a page of a list with details. In this service's own name, Cinder lists all projects, of which one is asked for. */
+  async #page(collection: string, { projectId, offset, limit }: CinderPage, by: AskedBy): Promise<unknown> {
+    const query = new URLSearchParams({ offset: `${offset}`, limit: `${limit}` });
+    if (by.callerToken === null) {
+      query.set("all_tenants", "1");
+      query.set("project_id", projectId);
+    }
+    try {
+      const path = `/${collection}/detail?${query}`;
+      return (await this.#call({ method: "GET", path, ...by, expect: [200] })).body;
+    } catch (error) {
+      const { status, message } = refusalOf(error);
+      if (status === FORBIDDEN_STATUS) throw new BlockStorageError("refused", message);
+      throw asFault(error);
+    }
+  }
+
+  async createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome> {
+    const { volumeId: volume_id, name, description, force } = wanted;
+    try {
+      const body = { snapshot: { volume_id, name, description, force } };
+      const answer = await this.#call({ method: "POST", path: "/snapshots", body, ...by, expect: [200, 202] });
+      return { kind: "created", snapshot: snapshotOf(answer.body) };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal.code === "not-found") return { kind: "unknown" };
+      if (refusal.code === "over-quota") return { kind: "over-quota", why: refusal.why };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+    }
+  }
+
+  async removeSnapshot(id: string, by: AskedBy): Promise<RemoveOutcome> {
+    return this.#remove(snapshotPath(id), by);
+  }
+
+  async removeVolume(id: string, by: AskedBy): Promise<RemoveOutcome> {
+    return this.#remove(volumePath(id), by);
+  }
+
+  async #remove(path: string, by: AskedBy): Promise<RemoveOutcome> {
+    try {
+      await this.#call({ method: "DELETE", path, ...by, expect: [202, 204] });
+      return { kind: "deleting" };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal.code === "not-found") return { kind: "unknown" };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+    }
+  }
+
   async snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null> {
     try {
-      const path = `/snapshots/${encodeURIComponent(id)}`;
-      return snapshotOf((await this.#call({ method: "GET", path, ...by, expect: [200] })).body);
+      return snapshotOf((await this.#call({ method: "GET", path: snapshotPath(id), ...by, expect: [200] })).body);
     } catch (error) {
       const { code } = refusalOf(error);
       if (code === "not-found" || code === "refused") return null;
@@ -209,6 +277,7 @@ export class CinderClient implements BlockStorage {
 }
 
 const volumePath = (id: string): string => `/volumes/${encodeURIComponent(id)}`;
+const snapshotPath = (id: string): string => `/snapshots/${encodeURIComponent(id)}`;
 const attachmentPath = (id: string): string => `/attachments/${encodeURIComponent(id)}`;
 
 /** The form in which Cinder's drivers take a host. Source: `get_connector_properties` of os-brick. */
@@ -216,9 +285,12 @@ const connectorBody = ({ host, initiator }: VolumeConnector) => ({
   ...{ host, initiator, multipath: false, platform: "x86_64", os_type: "linux", do_local_attach: false, mode: "rw" },
 });
 
-function newVolumeBody({ name, sizeGib, source, volumeType, availabilityZone }: NewCinderVolume) {
+function newVolumeBody(volume: NewCinderVolume) {
+  const { name, description, metadata, sizeGib, source, volumeType, availabilityZone } = volume;
   return {
     ...{ name, size: sizeGib },
+    ...(description != null && { description }),
+    ...(metadata !== undefined && { metadata }),
     ...(source.kind === "image" && { imageRef: source.id }),
     ...(source.kind === "snapshot" && { snapshot_id: source.id }),
     ...(volumeType !== null && { volume_type: volumeType }),

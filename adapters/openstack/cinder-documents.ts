@@ -13,13 +13,26 @@ export function listedVolumes(body: unknown): readonly CinderVolume[] {
 }
 
 /** Reads `{"snapshot": …}`, whose project only some callers see. Throws a `BlockStorageError` if the answer is none. */
-export function snapshotOf(body: unknown): CinderSnapshot {
-  const snapshot = documentFields(documentFields(body).snapshot);
+export const snapshotOf = (body: unknown): CinderSnapshot =>
+  readSnapshot(documentFields(documentFields(body).snapshot));
+
+/** Reads `{"snapshots": […]}` with details. Throws a `BlockStorageError` if the answer is none. */
+export function listedSnapshots(body: unknown): readonly CinderSnapshot[] {
+  const { snapshots } = documentFields(body);
+  if (!Array.isArray(snapshots)) throw new BlockStorageError("bad-answer", "Cinder's answer has no list of snapshots");
+  return snapshots.map(documentFields).map(readSnapshot);
+}
+
+function readSnapshot(snapshot: DocumentFields): CinderSnapshot {
   return {
     id: idOf(snapshot, "snapshot"),
     projectId: textField(snapshot["os-extended-snapshot-attributes:project_id"]),
     volumeId: textField(snapshot.volume_id),
+    name: textField(snapshot.name),
+    description: textOrNull(snapshot.description),
     sizeGib: typeof snapshot.size === "number" ? snapshot.size : 0,
+    status: textField(snapshot.status),
+    createdAt: textField(snapshot.created_at),
   };
 }
 
@@ -28,11 +41,16 @@ function readVolume(volume: DocumentFields): CinderVolume {
     id: idOf(volume, "volume"),
     projectId: textField(volume["os-vol-tenant-attr:tenant_id"]),
     name: textField(volume.name),
+    description: textOrNull(volume.description),
     sizeGib: typeof volume.size === "number" ? volume.size : 0,
     status: textField(volume.status),
     isBootable: volume.bootable === "true" || volume.bootable === true,
     isMultiattach: volume.multiattach === true,
     availabilityZone: textField(volume.availability_zone),
+    volumeType: textOrNull(volume.volume_type),
+    snapshotId: textOrNull(volume.snapshot_id),
+    metadata: textsOf(volume.metadata),
+    createdAt: textField(volume.created_at),
     imageProperties: textsOf(volume.volume_image_metadata),
     attachedTo: listOf(volume.attachments)
       .map(documentFields)
@@ -72,6 +90,7 @@ function idOf({ id }: DocumentFields, what: string): string {
   return id;
 }
 
+const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);
 const textsOf = (value: unknown): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(documentFields(value)).map(([name, one]) => [name, String(one)]));
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -5,6 +5,7 @@ export interface CinderVolume {
   readonly id: string;
   readonly projectId: string;
   readonly name: string;
+  readonly description: string | null;
   readonly sizeGib: number;
   /** `creating`, `available`, `reserved`, `attaching`, `in-use`, `detaching`, `error` and others. */
   readonly status: string;
@@ -12,10 +13,23 @@ export interface CinderVolume {
   /** Several servers may have it at a time. */
   readonly isMultiattach: boolean;
   readonly availabilityZone: string;
+  readonly volumeType: string | null;
+  /** The snapshot that it was made from. */
+  readonly snapshotId: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** As Cinder writes it, without a zone. */
+  readonly createdAt: string;
   /** The properties of the image that it was filled from. */
   readonly imageProperties: Readonly<Record<string, string>>;
   /** The finished attachments. Their hosts are empty for callers who may not see them. */
-  readonly attachedTo: readonly { readonly attachmentId: string; readonly serverUuid: string; readonly host: string }[];
+  readonly attachedTo: readonly CinderHolder[];
+}
+
+/** A server that has a volume. */
+export interface CinderHolder {
+  readonly attachmentId: string;
+  readonly serverUuid: string;
+  readonly host: string;
 }
 
 /** A snapshot of a volume. */
@@ -23,8 +37,45 @@ export interface CinderSnapshot {
   readonly id: string;
   readonly projectId: string;
   readonly volumeId: string;
+  readonly name: string;
+  readonly description: string | null;
   readonly sizeGib: number;
+  /** `creating`, `available`, `deleting`, `error` and others. */
+  readonly status: string;
+  /** As Cinder writes it, without a zone. */
+  readonly createdAt: string;
 }
+
+/** A part of a list, in Cinder's order. */
+export interface CinderPage {
+  /** The project whose resources are listed. With a caller's token Cinder lists those of the token's project. */
+  readonly projectId: string;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface NewCinderSnapshot {
+  readonly volumeId: string;
+  readonly name: string;
+  readonly description: string | null;
+  /** Also of a volume that a server has. */
+  readonly force: boolean;
+}
+
+export type MakeSnapshotOutcome =
+  /** The snapshot exists, but may still be `creating`. */
+  | { readonly kind: "created"; readonly snapshot: CinderSnapshot }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "over-quota"; readonly why: string }
+  | { readonly kind: "forbidden"; readonly why: string }
+  | { readonly kind: "refused"; readonly why: string };
+
+export type RemoveOutcome =
+  /** Cinder deletes it, which may take a while. */
+  | { readonly kind: "deleting" }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "forbidden"; readonly why: string }
+  | { readonly kind: "refused"; readonly why: string };
 
 /** What a new volume is filled from. */
 export type VolumeSource =
@@ -34,6 +85,8 @@ export type VolumeSource =
 
 export interface NewCinderVolume {
   readonly name: string;
+  readonly description?: string | null;
+  readonly metadata?: Readonly<Record<string, string>>;
   /** Null for the size of the snapshot. */
   readonly sizeGib: number | null;
   readonly source: VolumeSource;
@@ -117,12 +170,20 @@ export interface CinderAttachmentFilter {
 export interface BlockStorage {
   /** The volume, or null if there is none that the caller may see. */
   volume(id: string, by: AskedBy): Promise<CinderVolume | null>;
+  volumes(page: CinderPage, by: AskedBy): Promise<readonly CinderVolume[]>;
   /** The volumes of all projects with exactly this name, up to 1,000 of them. */
   volumesNamed(name: string): Promise<readonly CinderVolume[]>;
   /** The snapshot, or null if there is none that the caller may see. */
   snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
+  snapshots(page: CinderPage, by: AskedBy): Promise<readonly CinderSnapshot[]>;
+  /** Makes a snapshot. Not repeatable: each call makes another one. */
+  createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome>;
+  /** Deletes a snapshot as its owner asks for it. */
+  removeSnapshot(id: string, by: AskedBy): Promise<RemoveOutcome>;
   /** Makes a volume. Not repeatable: each call makes another one. After `unreachable`, `volumesNamed` may show that it was made. */
   createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome>;
+  /** Deletes a volume as its owner asks for it. */
+  removeVolume(id: string, by: AskedBy): Promise<RemoveOutcome>;
   /** Deletes a volume that nothing has. One that does not exist counts as deleted. */
   deleteVolume(id: string): Promise<{ readonly kind: "deleted" } | { readonly kind: "refused"; readonly why: string }>;
   /**

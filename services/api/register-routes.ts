@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { ImageService } from "../../core/stores/api/image-service.ts";
 import type { ApiDeps, ApiParts } from "./api-parts.ts";
 import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.ts";
@@ -33,6 +34,10 @@ import { registerAttachmentRoutes } from "./compute/server-volumes/attachment-ro
 import { registerServerRoutes } from "./compute/servers/server-routes.ts";
 import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
 import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
+import { CinderProxiedVolumes } from "./compute/volume-proxies/cinder-proxied-volumes.ts";
+import { OwnProxiedVolumes } from "./compute/volume-proxies/own-proxied-volumes.ts";
+import type { ProxiedVolumes } from "./compute/volume-proxies/proxied-volumes.ts";
+import { registerSnapshotProxies, registerVolumeProxies } from "./compute/volume-proxies/volume-proxy-routes.ts";
 import { type Dashboard, registerDashboard } from "./dashboard/register-dashboard.ts";
 import type { Http } from "./http/create-http.ts";
 import { registerDocument } from "./http/document-route.ts";
@@ -173,6 +178,17 @@ const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, part
   registerExternalEventRoutes(scope, parts.server);
 };
 
+/** Returns what the proxies of the Block Storage API show: Berth's own volumes, those of Cinder, or null for none. */
+function openProxiedVolumes(
+  { volumes: store, blockStorage: storage, clock }: ApiDeps,
+  { volumes: rule, auth, volumesPerProject: limits }: ApiSettings,
+): ProxiedVolumes | null {
+  if (store === undefined || rule === "none") return null;
+  if (rule === "simple") return new OwnProxiedVolumes({ store, clock, limits });
+  assert(storage !== undefined, "an api with Cinder needs its client");
+  return new CinderProxiedVolumes({ store, storage }, { sendsTokens: auth === "keystone" });
+}
+
 /** Registers the whole Compute API. */
 const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   const { server, syncer } = parts;
@@ -208,6 +224,9 @@ const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) =>
   }
   registerNetworkProxies(scope, server);
   registerFloatingIpRoutes(scope, server);
+  const proxied = openProxiedVolumes(deps, settings);
+  registerVolumeProxies(scope, proxied, options);
+  registerSnapshotProxies(scope, proxied, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);

@@ -43,11 +43,21 @@ export function blockStorageContract(
     }
     test("shows a volume to its project and to this service", async () => {
       const { id } = twin.putVolume({
-        ...{ projectId: "one", name: "disk", sizeGib: 7, isBootable: true },
+        ...{ projectId: "one", name: "disk", description: "big", sizeGib: 7, isBootable: true, volumeType: "fast" },
+        ...{ metadata: { a: "b" }, createdAt: "2026-11-26T10:00:00.000000" },
         imageProperties: { image_id: "an image", hw_disk_bus: "scsi" },
       });
       expect(await storage.volume(id, as("one"))).toEqual({
-        ...{ id, projectId: "one", name: "disk", sizeGib: 7, status: "available", isBootable: true },
+        ...{
+          id,
+          projectId: "one",
+          name: "disk",
+          description: "big",
+          sizeGib: 7,
+          status: "available",
+          isBootable: true,
+        },
+        ...{ volumeType: "fast", snapshotId: null, metadata: { a: "b" }, createdAt: "2026-11-26T10:00:00.000000" },
         ...{ isMultiattach: false, availabilityZone: "nova", attachedTo: [] },
         imageProperties: { image_id: "an image", hw_disk_bus: "scsi" },
       });
@@ -68,12 +78,39 @@ export function blockStorageContract(
 
     test("shows a snapshot to its project, and makes a volume of its size of it", async () => {
       const { id: volumeId } = twin.putVolume({ projectId: "one", sizeGib: 7 });
-      const { id } = twin.putSnapshot(volumeId);
-      expect(await storage.snapshot(id, as("one"))).toEqual({ id, projectId: "one", volumeId, sizeGib: 7 });
+      const { id } = twin.putSnapshot(volumeId, { name: "daily", createdAt: "2026-11-26T10:00:00.000000" });
+      expect(await storage.snapshot(id, as("one"))).toEqual({
+        ...{ id, projectId: "one", volumeId, name: "daily", description: null, sizeGib: 7, status: "available" },
+        createdAt: "2026-11-26T10:00:00.000000",
+      });
       expect([await storage.snapshot(id, as("two")), await storage.snapshot(randomUUID(), OWN)]).toEqual([null, null]);
       const source = { kind: "snapshot", id } as const;
       const made = await storage.createVolume(newCinderVolume({ sizeGib: null, source }), as("one"));
       expect(made).toMatchObject({ kind: "created", volume: { sizeGib: 7, isBootable: true } });
+    });
+
+    test("makes, lists and deletes snapshots in the caller's project, and says why not", async () => {
+      const { id: volumeId } = twin.putVolume({ projectId: "one", sizeGib: 3 });
+      const wanted = { volumeId, name: "daily", description: "a day", force: false };
+      const made = await storage.createSnapshot(wanted, as("one"));
+      if (made.kind !== "created") throw new Error(JSON.stringify(made));
+      const { id } = made.snapshot;
+      expect(made.snapshot).toMatchObject({ ...{ volumeId, name: "daily", description: "a day" }, sizeGib: 3 });
+      const page = { projectId: "one", offset: 0, limit: 10 };
+      expect(await storage.snapshots(page, as("one"))).toMatchObject([{ id }]);
+      expect(await storage.snapshots(page, OWN)).toMatchObject([{ id }]);
+      expect(await storage.snapshots({ ...page, offset: 1 }, as("one"))).toEqual([]);
+      expect(await storage.snapshots(page, as("two"))).toEqual([]);
+      expect(await storage.createSnapshot(wanted, as("two"))).toEqual({ kind: "unknown" });
+      expect(await storage.removeSnapshot(id, as("two"))).toEqual({ kind: "unknown" });
+      expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "deleting" });
+      expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "unknown" });
+      twin.snapshotsMax = 0;
+      expect(await storage.createSnapshot(wanted, as("one"))).toMatchObject({ kind: "over-quota" });
+      await storage.complete((await reserve(volumeId, randomUUID(), "host-1")).id);
+      expect(await storage.createSnapshot(wanted, as("one"))).toMatchObject({ kind: "refused" });
+      twin.snapshotsMax = 1;
+      expect(await storage.createSnapshot({ ...wanted, force: true }, as("one"))).toMatchObject({ kind: "created" });
     });
 
     test("tells the format of a volume with one attachment, and elsewhere what its content looks like", async () => {

@@ -54,7 +54,8 @@ export function volumesContract(name: string, make: () => Promise<UsedBlockStora
       await used.finishCreating(id);
       const shown = { id, projectId: "one", name: volumeName, sizeGib: 1, status: "available", attachedTo: [] };
       const plain = { isBootable: false, isMultiattach: false, availabilityZone: "nova", imageProperties: {} };
-      expect(await storage.volume(id, asProject("one"))).toEqual({ ...shown, ...plain });
+      const fields = { description: null, snapshotId: null, metadata: {} };
+      expect(await storage.volume(id, asProject("one"))).toMatchObject({ ...shown, ...plain, ...fields });
       expect([await storage.volume(id, asProject("two")), await storage.volume(randomUUID(), OWN)]).toEqual([
         null,
         null,
@@ -63,6 +64,39 @@ export function volumesContract(name: string, make: () => Promise<UsedBlockStora
       await eventually("the volume is gone", async () => (await storage.volume(id, OWN)) === null, { everyMs: 100 });
       expect(await storage.deleteVolume(id)).toEqual({ kind: "deleted" });
       expect(await storage.volumesNamed(volumeName)).toEqual([]);
+    });
+
+    test("lists the volumes of one project, the newest first, and deletes one for its project only", async () => {
+      const project = randomUUID().replaceAll("-", "");
+      const page = { projectId: project, offset: 0, limit: 10 };
+      const make = async (volumeName: string) => {
+        const fields = { name: volumeName, description: "d", metadata: { a: "b" } };
+        const made = await storage.createVolume(newCinderVolume(fields), asProject(project));
+        if (made.kind !== "created") throw new Error(JSON.stringify(made));
+        await used.finishCreating(made.volume.id);
+        return made.volume.id;
+      };
+      const [first, second] = [await make("first"), await make("second")];
+      const listed = await storage.volumes(page, asProject(project));
+      expect(listed).toMatchObject([
+        { id: second, name: "second", status: "available" },
+        { id: first, name: "first", description: "d", metadata: { a: "b" }, sizeGib: 1 },
+      ]);
+      expect(listed[0]?.createdAt).toMatch(/^\d{4}-\d\d-\d\dT/);
+      expect((await storage.volumes(page, OWN)).map(({ id }) => id)).toEqual([second, first]);
+      expect(await storage.volumes({ ...page, offset: 1, limit: 1 }, asProject(project))).toMatchObject([
+        { id: first },
+      ]);
+      expect(await storage.volumes(page, asProject("two"))).not.toContainEqual(expect.objectContaining({ id: first }));
+      expect(await storage.snapshots(page, asProject(project))).toEqual([]);
+      expect(await storage.removeVolume(first, asProject("two"))).toEqual({ kind: "unknown" });
+      expect(await storage.removeVolume(first, asProject(project))).toEqual({ kind: "deleting" });
+      await eventually("the volume is gone", async () => (await storage.volume(first, OWN)) === null, { everyMs: 100 });
+      expect(await storage.removeVolume(first, asProject(project))).toEqual({ kind: "unknown" });
+      await storage.reserve({ volumeId: second, serverUuid: randomUUID(), connector: null }, asProject(project));
+      expect(await storage.removeVolume(second, asProject(project))).toMatchObject({
+        ...{ kind: "refused", why: expect.stringContaining("Invalid volume") },
+      });
     });
 
     test("refuses a volume beyond the project's quota, and says why", async () => {

@@ -1,7 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
-import type { CinderAttachment, CinderVolume, VolumeSource } from "../../core/stores/block-storage.ts";
+import type {
+  CinderAttachment,
+  CinderPage,
+  CinderSnapshot,
+  CinderVolume,
+  VolumeSource,
+} from "../../core/stores/block-storage.ts";
 import { type FakeAnswer, type FakeNeighbour, SERVICE_TOKEN, startFakeNeighbour } from "./fake-neighbour.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
@@ -26,16 +32,25 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
     /^\/v3\/(volumes|attachments|snapshots)(?:\/([^/]+))?(\/action)?$/.exec(url.pathname) ?? [];
   switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}${action ?? ""}`) {
     case "GET snapshots/id": {
+      if (id === "detail") {
+        const found = await twin.snapshots(pageOf(url.searchParams), by);
+        return { status: 200, body: { snapshots: found.map(snapshotDocument) } };
+      }
       const snapshot = await twin.snapshot(id!, by);
-      if (snapshot === null) return refusal(404, "itemNotFound", `Snapshot ${id} could not be found.`);
-      const { volumeId: volume_id, sizeGib: size, projectId } = snapshot;
-      const document = { id, volume_id, size, "os-extended-snapshot-attributes:project_id": projectId };
-      return { status: 200, body: { snapshot: document } };
+      return snapshot === null ? noSnapshot(id!) : { status: 200, body: { snapshot: snapshotDocument(snapshot) } };
+    }
+    case "POST snapshots":
+      return snapshotted(twin, body.snapshot, by);
+    case "DELETE snapshots/id": {
+      const outcome = await twin.removeSnapshot(id!, by);
+      return outcome.kind === "deleting" ? { status: 202 } : noSnapshot(id!);
     }
     case "GET volumes/id": {
       if (id === "detail") {
-        const named = await twin.volumesNamed(url.searchParams.get("name") ?? "");
-        return { status: 200, body: { volumes: named.map(volumeDocument) } };
+        const { searchParams: query } = url;
+        const name = query.get("name");
+        const found = name === null ? await twin.volumes(pageOf(query), by) : await twin.volumesNamed(name);
+        return { status: 200, body: { volumes: found.map(volumeDocument) } };
       }
       const volume = await twin.volume(id!, by);
       return volume === null ? noVolume(id!) : { status: 200, body: { volume: volumeDocument(volume) } };
@@ -43,9 +58,9 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
     case "POST volumes":
       return created(twin, body.volume, by);
     case "DELETE volumes/id": {
-      if ((await twin.volume(id!, by)) === null) return noVolume(id!);
-      const outcome = await twin.deleteVolume(id!);
-      return outcome.kind === "deleted" ? { status: 202 } : refusal(400, "badRequest", outcome.why);
+      const outcome = await twin.removeVolume(id!, by);
+      if (outcome.kind === "deleting") return { status: 202 };
+      return outcome.kind === "unknown" ? noVolume(id!) : refusal(400, "badRequest", outcome.why);
     }
     case "GET attachments/id": {
       if (id === "detail") return listed(twin, url.searchParams);
@@ -75,15 +90,29 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
 type By = Parameters<MemoryBlockStorage["volume"]>[1];
 
 async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
-  const { name, size, imageRef, snapshot_id, volume_type = null, availability_zone = null } = asked;
+  const { name, description = null, metadata = {}, size, imageRef, snapshot_id } = asked;
+  const { volume_type = null, availability_zone = null } = asked;
   const source: VolumeSource = imageRef
     ? { kind: "image", id: imageRef }
     : snapshot_id
       ? { kind: "snapshot", id: snapshot_id }
       : { kind: "blank" };
-  const wanted = { name, sizeGib: size, source, volumeType: volume_type, availabilityZone: availability_zone };
+  const wanted = {
+    ...{ name, description, metadata, sizeGib: size, source },
+    ...{ volumeType: volume_type, availabilityZone: availability_zone },
+  };
   const outcome = await twin.createVolume(wanted, by);
   if (outcome.kind === "created") return { status: 202, body: { volume: volumeDocument(outcome.volume) } };
+  return outcome.kind === "over-quota"
+    ? refusal(413, "overLimit", outcome.why)
+    : refusal(400, "badRequest", outcome.why);
+}
+
+async function snapshotted(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
+  const { volume_id: volumeId, name, description, force } = asked;
+  const outcome = await twin.createSnapshot({ volumeId, name, description, force }, by);
+  if (outcome.kind === "created") return { status: 202, body: { snapshot: snapshotDocument(outcome.snapshot) } };
+  if (outcome.kind === "unknown") return noVolume(volumeId);
   return outcome.kind === "over-quota"
     ? refusal(413, "overLimit", outcome.why)
     : refusal(400, "badRequest", outcome.why);
@@ -131,14 +160,30 @@ const refusal = (code: number, type: string, message: string): FakeAnswer => ({
   body: { [type]: { code, message } },
 });
 const noVolume = (id: string) => refusal(404, "itemNotFound", `Volume ${id} could not be found.`);
+const noSnapshot = (id: string) => refusal(404, "itemNotFound", `Snapshot ${id} could not be found.`);
 const noAttachment = (id: string) =>
   refusal(404, "itemNotFound", `Volume attachment could not be found with filter: attachment_id = ${id}.`);
+
+const pageOf = (query: URLSearchParams): CinderPage => ({
+  projectId: query.get("all_tenants") === "1" ? (query.get("project_id") ?? "") : "",
+  offset: Number(query.get("offset")),
+  limit: Number(query.get("limit")),
+});
+
+function snapshotDocument({ id, name, description, status, ...snapshot }: CinderSnapshot) {
+  return {
+    ...{ id, name, description, status, volume_id: snapshot.volumeId, size: snapshot.sizeGib, metadata: {} },
+    ...{ created_at: snapshot.createdAt, "os-extended-snapshot-attributes:project_id": snapshot.projectId },
+  };
+}
 
 function volumeDocument(volume: CinderVolume) {
   const { id, name, status, availabilityZone: availability_zone, isMultiattach: multiattach } = volume;
   return {
     ...{ id, name, status, availability_zone, multiattach, size: volume.sizeGib, bootable: `${volume.isBootable}` },
-    ...{ "os-vol-tenant-attr:tenant_id": volume.projectId, metadata: {}, encrypted: false, snapshot_id: null },
+    ...{ "os-vol-tenant-attr:tenant_id": volume.projectId, metadata: volume.metadata, encrypted: false },
+    ...{ description: volume.description, volume_type: volume.volumeType, snapshot_id: volume.snapshotId },
+    ...{ created_at: volume.createdAt },
     ...(Object.keys(volume.imageProperties).length > 0 && { volume_image_metadata: volume.imageProperties }),
     attachments: volume.attachedTo.map(({ attachmentId: attachment_id, serverUuid: server_id, host }) => ({
       ...{ id, attachment_id, volume_id: id, server_id, host_name: host || null, device: "" },

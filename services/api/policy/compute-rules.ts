@@ -35,6 +35,8 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-server-tags:index os-server-tags:show
     os-simple-tenant-usage:show
     os-tenant-networks:list os-tenant-networks:show
+    os-volumes:detail os-volumes:list os-volumes:show
+    os-volumes:snapshots:detail os-volumes:snapshots:list os-volumes:snapshots:show
     os-volumes-attachments:index os-volumes-attachments:show
     server-metadata:index server-metadata:show
     servers:detail servers:index servers:show servers:show:flavor-extra-specs
@@ -57,6 +59,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-server-tags:delete os-server-tags:delete_all os-server-tags:update os-server-tags:update_all
     os-shelve:shelve os-shelve:unshelve
     os-suspend-server:resume os-suspend-server:suspend
+    os-volumes:create os-volumes:delete os-volumes:snapshots:create os-volumes:snapshots:delete
     os-volumes-attachments:create os-volumes-attachments:delete os-volumes-attachments:update
     server-metadata:create server-metadata:delete server-metadata:update server-metadata:update_all
     servers:confirm_resize servers:create servers:create:attach_network servers:create:attach_volume

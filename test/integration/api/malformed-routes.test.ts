@@ -71,6 +71,17 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
   "PUT /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
   "PUT /v2.1/images/:id/metadata/:key": [{ meta: { x: "b" } }],
+  "POST /v2.1/os-volumes": [
+    {
+      volume: {
+        ...{ size: "1", display_name: "n", display_description: "d", metadata: { a: "b" }, volume_type: "t" },
+        ...{ availability_zone: "z", snapshot_id: randomUUID() },
+      },
+    },
+  ],
+  "POST /v2.1/os-snapshots": [
+    { snapshot: { volume_id: randomUUID(), force: "true", display_name: "n", display_description: "d" } },
+  ],
   "POST /v2.1/os-floating-ips": [{ pool: "public" }],
   "POST /v2.1/os-security-groups": [{ security_group: { name: "g", description: "d" } }],
   "PUT /v2.1/os-security-groups/:id": [{ security_group: { name: "g", description: "d" } }],

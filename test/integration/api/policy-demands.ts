@@ -46,6 +46,12 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /os-networks/none 2.1
     GET /os-tenant-networks 2.1
     GET /os-tenant-networks/none 2.1
+    GET /os-snapshots 2.1
+    GET /os-snapshots/detail 2.1
+    GET /os-snapshots/none 2.1
+    GET /os-volumes 2.1
+    GET /os-volumes/detail 2.1
+    GET /os-volumes/none 2.1
     GET /os-quota-sets/:project
     GET /os-quota-sets/:project/detail
     GET /os-security-groups 2.1
@@ -77,6 +83,10 @@ const ROUTES: Readonly<Record<string, string>> = {
   members: `
     POST /os-floating-ips 2.1
     DELETE /os-floating-ips/none 2.1
+    POST /os-snapshots 2.1
+    DELETE /os-snapshots/none 2.1
+    POST /os-volumes 2.1
+    DELETE /os-volumes/none 2.1
     POST /os-security-groups 2.1
     PUT /os-security-groups/none 2.1
     DELETE /os-security-groups/none 2.1
@@ -197,6 +207,8 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "POST /flavors/1/os-extra_specs": { extra_specs: { "trait:CUSTOM_A": "required" } },
   "PUT /flavors/1/os-extra_specs/key": { key: "value" },
   "POST /os-floating-ips": { pool: "none" },
+  "POST /os-snapshots": { snapshot: { volume_id: ID } },
+  "POST /os-volumes": { volume: { size: 1 } },
   "POST /os-aggregates": { aggregate: { name: "a" } },
   "POST /os-aggregates/9/images": { cache: [{ id: "155d900f-4e14-4e4c-a73d-069cbf4541e6" }] },
   "PUT /os-aggregates/9": { aggregate: { name: "b" } },

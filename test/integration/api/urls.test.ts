@@ -92,10 +92,11 @@ describe("the extensions", () => {
     const aliases = extensions.map(({ alias }: { alias: string }) => alias);
     expect(aliases).toEqual(aliases.toSorted());
     expect(aliases).toContain("os-keypairs");
-    expect(aliases).not.toContain("os-volumes");
+    expect(aliases).toContain("os-volumes");
+    expect(aliases).not.toContain("os-assisted-volume-snapshots");
     const one = await rig.get("/v2.1/extensions/os-keypairs", OWNER);
     expect(one.json().extension).toMatchObject({ alias: "os-keypairs", name: "Keypairs", links: [] });
-    expect((await rig.get("/v2.1/extensions/os-volumes", OWNER)).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/extensions/os-assisted-volume-snapshots", OWNER)).statusCode).toBe(404);
     expect((await rig.get("/v2.1/extensions")).statusCode).toBe(401);
   });
 });

@@ -8,12 +8,14 @@ import type { Sample, SampleLibrary } from "./sample-library.ts";
 import { SampleRun, type Script } from "./sample-run.ts";
 import { SERVER_PART_SCRIPTS } from "./server-part-scripts.ts";
 import { SERVER_SCRIPTS } from "./server-scripts.ts";
+import { VOLUME_SCRIPTS } from "./volume-scripts.ts";
 
 const SCRIPTS: Readonly<Record<string, Script>> = {
   ...SERVER_SCRIPTS,
   ...SERVER_PART_SCRIPTS,
   ...CLOUD_SCRIPTS,
   ...PROJECT_SCRIPTS,
+  ...VOLUME_SCRIPTS,
 };
 
 export interface Verdict {

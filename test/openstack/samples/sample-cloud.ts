@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Agent, fetch } from "undici";
 import { MemoryBlockStorage } from "../../../adapters/memory/memory-block-storage.ts";
 import { MemoryNetworking, type TwinNetwork } from "../../../adapters/memory/memory-networking.ts";
+import type { CinderVolume } from "../../../core/stores/block-storage.ts";
 import { SIMPLE_NETWORK } from "../../../services/api/network/simple-network.ts";
 import type { HostConfig } from "../../../services/compute-agent/host-config.ts";
 import { eventually } from "../../rigs/eventually.ts";
@@ -143,8 +144,8 @@ export class SampleCloud {
   }
 
   /** Creates a volume that no server has. */
-  volume(): string {
-    return this.#cinder.putVolume({ projectId: "default" }).id;
+  volume(values: Partial<CinderVolume> = {}): string {
+    return this.#cinder.putVolume({ projectId: "default", ...values }).id;
   }
 
   /** Waits until a volume is attached. */

@@ -18,11 +18,6 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   "simple networks have one network, and no other can be made": [
     "servers.test_create_server_multi_nic.ServersTestMultiNic",
   ],
-  "os-volumes, which Nova passes on to Cinder up to 2.35, is not served": [
-    "volumes.test_volumes_get.VolumesGetTestJSON.test_volume_create_get_delete",
-    "setUpClass (volumes.test_volumes_list.",
-    "volumes.test_volumes_negative.VolumesNegativeTest.test_create_volume_",
-  ],
   "only the Block Storage service swaps volumes, so that a volume that does not exist is not looked for": [
     "admin.test_volumes_negative.VolumesAdminNegativeTest.test_update_attached_volume_with_nonexistent_volume_in_body",
   ],

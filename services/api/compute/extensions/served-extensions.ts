@@ -84,4 +84,5 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-used-limits-for-admin", "UsedLimitsForAdmin", "What any project has in use of its limits."],
   ["os-user-data", "UserData", "User data of new servers."],
   ["os-user-quotas", "UserQuotas", "Quotas of a user in a project."],
+  ["os-volumes", "Volumes", "Volumes and their snapshots."],
 ].map(([alias = "", name = "", description = ""]) => ({ alias, name, description }));

@@ -24,6 +24,17 @@ export const PROXY_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "DELETE /os-floating-ips/{id}": one("deleteFloatingIp", "Give a floating IP back", [202]),
   "GET /os-floating-ip-pools": one("listFloatingIpPools", "List the external networks", [200]),
 
+  "GET /os-volumes": one("listVolumes", "List volumes", [200]),
+  "POST /os-volumes": one("createVolume", "Create a volume", [200]),
+  "GET /os-volumes/detail": one("listVolumesInDetail", "List volumes, with the same fields", [200]),
+  "GET /os-volumes/{id}": one("showVolume", "Show a volume", [200]),
+  "DELETE /os-volumes/{id}": one("deleteVolume", "Delete a volume", [202]),
+  "GET /os-snapshots": one("listSnapshots", "List snapshots of volumes", [200]),
+  "POST /os-snapshots": one("createSnapshot", "Make a snapshot of a volume", [200]),
+  "GET /os-snapshots/detail": one("listSnapshotsInDetail", "List snapshots of volumes, with the same fields", [200]),
+  "GET /os-snapshots/{id}": one("showSnapshot", "Show a snapshot of a volume", [200]),
+  "DELETE /os-snapshots/{id}": one("deleteSnapshot", "Delete a snapshot of a volume", [202]),
+
   "GET /os-security-groups": one("listSecurityGroups", "List security groups", [200]),
   "POST /os-security-groups": one("createSecurityGroup", "Create a security group", [200]),
   "GET /os-security-groups/{id}": one("showSecurityGroup", "Show a security group", [200]),
