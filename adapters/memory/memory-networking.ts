@@ -147,7 +147,7 @@ export class MemoryNetworking implements Networking {
     return this.#answer("updatePort", () => {
       const port = this.#ports.get(id);
       if (port === undefined) return { kind: "gone" };
-      if (port.revision !== revision) return { kind: "changed" };
+      if (this.#bindings.restore(id) || port.revision !== revision) return { kind: "changed" };
       // Neutron's default policy: only the owner of the network chooses the addresses of its ports.
       if (callerToken !== null && this.#networks.get(port.networkId)?.projectId !== callerToken)
         return { kind: "forbidden", why: "(rule:update_port) is disallowed by policy" };
@@ -169,10 +169,16 @@ export class MemoryNetworking implements Networking {
   deletePort(id: string, revision: number | null): Promise<"deleted" | "changed"> {
     return this.#answer("deletePort", () => {
       const port = this.#ports.get(id);
+      if (this.#bindings.restore(id)) return "changed";
       if (port !== undefined && revision !== null && port.revision !== revision) return "changed";
       this.#ports.delete(id);
       return "deleted";
     });
+  }
+
+  /** Whether Neutron itself refuses changes of this port, because its active binding was deleted. */
+  lacksActiveBinding(id: string): boolean {
+    return this.#bindings.lacksActive(id);
   }
 
   hasBindings(): Promise<boolean> {

@@ -13,6 +13,8 @@ export class MemoryPortBindings {
   };
   /** By port. Those of ports that are gone do not count. */
   readonly #prepared = new Map<string, readonly HostBinding[]>();
+  /** The ports whose active binding was deleted. Other ports without a host have an active binding to none. */
+  readonly #withoutActive = new Set<string>();
 
   constructor(ports: {
     port(id: string): NeutronPort | undefined;
@@ -32,14 +34,31 @@ export class MemoryPortBindings {
     return this.#of(portId).some((one) => one.host === host);
   }
 
+  /** Whether Neutron takes no changes of this port. */
+  lacksActive(portId: string): boolean {
+    return this.#withoutActive.has(portId) && this.#ports.port(portId)?.host === "";
+  }
+
+  /** Makes a port that has lost its active binding one that is bound nowhere. Returns whether it was such a port. */
+  restore(portId: string): boolean {
+    const port = this.#ports.port(portId);
+    if (port === undefined || !this.lacksActive(portId)) return false;
+    this.#withoutActive.delete(portId);
+    this.#prepared.delete(portId);
+    this.#ports.bind({ ...port, revision: port.revision + 1 });
+    return true;
+  }
+
   create(portId: string, wanted: NewHostBinding): CreateBindingOutcome {
     const port = this.#ports.port(portId);
     if (port === undefined) return { kind: "gone" };
-    if (port.host === wanted.host || this.isPrepared(portId, wanted.host)) return { kind: "exists" };
+    const isActive = this.lacksActive(portId);
+    const isTaken = (port.host === wanted.host && !isActive) || this.isPrepared(portId, wanted.host);
+    if (isTaken) return { kind: "exists" };
     const { vifType, vifDetails, status } = this.#ports.bound(wanted.host);
     if (vifType === BINDING_FAILED) return { kind: "refused", why: "Request Failed: internal server error" };
-    const isActive = port.host === "";
     const binding: HostBinding = { ...wanted, isActive, vifType, vifDetails };
+    if (isActive) this.#withoutActive.delete(portId);
     if (isActive) this.#ports.bind({ ...port, ...wanted, vifType, vifDetails, status, revision: port.revision + 1 });
     else this.#prepared.set(portId, [...this.#of(portId), binding]);
     return { kind: "created", binding };
@@ -62,7 +81,10 @@ export class MemoryPortBindings {
 
   delete(portId: string, host: string): void {
     const port = this.#ports.port(portId);
-    if (port?.host === host) this.#ports.bind({ ...port, ...this.#ports.bound(""), revision: port.revision + 1 });
+    if (port?.host === host) {
+      this.#withoutActive.add(portId);
+      this.#ports.bind({ ...port, ...this.#ports.bound(""), revision: port.revision + 1 });
+    }
     this.#prepared.set(
       portId,
       this.#of(portId).filter((one) => one.host !== host),

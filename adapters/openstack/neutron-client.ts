@@ -16,7 +16,7 @@ import type { CreateBindingOutcome, HostBinding, NewHostBinding } from "../../co
 import { CHANGED_STATUS, expectedRefusal, FORBIDDEN_STATUS } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
-import { bindingOf, listedItems, networkOf, portOf } from "./neutron-documents.ts";
+import { bindingOf, listedItems, NORMAL_VNIC, networkOf, portOf } from "./neutron-documents.ts";
 
 /** How Neutron is found in the catalogue. */
 export const NEUTRON = { service: "Neutron", types: ["network"] } as const;
@@ -110,7 +110,7 @@ export class NeutronClient implements Networking {
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
       if (error.status === CHANGED_STATUS) return { kind: "changed" };
-      if (error.code === "not-found") return { kind: "gone" };
+      if (error.code === "not-found") return { kind: (await this.#restoreBinding(id)) ? "changed" : "gone" };
       return { kind: error.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: error.why };
     }
   }
@@ -124,6 +124,7 @@ export class NeutronClient implements Networking {
       if (!(error instanceof NeighbourError)) throw error;
       if (error.status === CHANGED_STATUS) return "changed";
       if (error.code !== "not-found") throw new NetworkingError("bad-answer", error.message);
+      if (await this.#restoreBinding(id)) return "changed";
     }
     return "deleted";
   }
@@ -134,8 +135,7 @@ export class NeutronClient implements Networking {
   }
 
   async bindings(portId: string): Promise<readonly HostBinding[] | null> {
-    const answer = await this.#ownCall({ method: "GET", path: bindingsPath(portId), expect: [200, 404] });
-    return answer.status === 404 ? null : listedItems(answer.body, "bindings").map(bindingOf);
+    return (await this.#allBindings(portId))?.filter(({ host }) => host !== "") ?? null;
   }
 
   async createBinding(portId: string, { host, vnicType, profile }: NewHostBinding): Promise<CreateBindingOutcome> {
@@ -163,6 +163,36 @@ export class NeutronClient implements Networking {
   async deleteBinding(portId: string, host: string): Promise<void> {
     const path = `${bindingsPath(portId)}/${encodeURIComponent(host)}`;
     await this.#ownCall({ method: "DELETE", path, expect: [200, 204, 404] });
+  }
+
+  /** Also the one to no host, which is the active one of a port that is bound nowhere. */
+  async #allBindings(portId: string): Promise<readonly HostBinding[] | null> {
+    const answer = await this.#ownCall({ method: "GET", path: bindingsPath(portId), expect: [200, 404] });
+    return answer.status === 404 ? null : listedItems(answer.body, "bindings").map(bindingOf);
+  }
+
+  /**
+   * Neutron answers 404 to changes and to the deletion of a port that it lists if the port's active binding was deleted. Such a port gets the active
+   * binding of one that is bound nowhere, and loses the prepared ones, which would be in the way of its next binding. False if the port is gone.
+   */
+  async #restoreBinding(portId: string): Promise<boolean> {
+    if (!(await this.#isListed(portId))) return false;
+    const left = (await this.#allBindings(portId)) ?? [];
+    if (left.some(({ isActive }) => isActive)) return true;
+    for (const { host } of left) await this.deleteBinding(portId, host);
+    const { vnicType, profile } = left[0] ?? { vnicType: NORMAL_VNIC, profile: {} };
+    const outcome = await this.createBinding(portId, { host: "", vnicType, profile });
+    if (outcome.kind === "created" || outcome.kind === "exists") return true;
+    if (outcome.kind === "gone" && !(await this.#isListed(portId))) return false;
+    const why = outcome.kind === "refused" ? outcome.why : "404";
+    throw new NetworkingError(
+      "bad-answer",
+      `Neutron lists port ${portId} without an active binding, so that it cannot be changed, and does not take a new one: ${why}`,
+    );
+  }
+
+  async #isListed(id: string): Promise<boolean> {
+    return (await this.ports({ id }, OWN_NAME)).length > 0;
   }
 
   /** A call without refusals that its caller expects. */

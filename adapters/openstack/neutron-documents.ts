@@ -50,11 +50,12 @@ export function portOf(document: unknown): NeutronPort {
   };
 }
 
-/** Reads the binding of a port to one host. Throws a `NetworkingError` if it names no host. */
+/** Reads the binding of a port to one host; its host is empty if the port is bound nowhere. Throws a `NetworkingError` if the answer does not tell the host. */
 export function bindingOf(document: unknown): HostBinding {
   const binding = documentFields(document);
   const host = textField(binding.host);
-  if (host === "") throw new NetworkingError("bad-answer", "Neutron's answer has a binding without a host");
+  if (typeof binding.host !== "string")
+    throw new NetworkingError("bad-answer", "Neutron's answer has a binding without a host");
   return {
     host,
     isActive: binding.status === "ACTIVE",
@@ -66,7 +67,7 @@ export function bindingOf(document: unknown): HostBinding {
 }
 
 /** Neutron's default. */
-const NORMAL_VNIC = "normal";
+export const NORMAL_VNIC = "normal";
 
 /**
  * Reads the two forms of a port's resource request: the one with groups, and the older one that is a single group without an id.

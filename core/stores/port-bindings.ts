@@ -41,6 +41,9 @@ export interface PortBindings {
   createBinding(portId: string, binding: NewHostBinding): Promise<CreateBindingOutcome>;
   /** Makes a prepared binding the active one, and the one that was active a prepared one. An active binding stays active. */
   activateBinding(portId: string, host: string): Promise<"active" | "missing">;
-  /** Deletes a binding to a host, also the active one. A binding that does not exist counts as deleted. */
+  /**
+   * Deletes a binding to a host, also the active one. A binding that does not exist counts as deleted. A port that has lost its active binding is bound to no
+   * host. Until it gets one by `createBinding`, its next change or deletion answers `changed`, and has ended its prepared bindings then.
+   */
   deleteBinding(portId: string, host: string): Promise<void>;
 }

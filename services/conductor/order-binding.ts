@@ -55,8 +55,12 @@ export class OrderBinding {
     const meeting = this.#meet(asked, isWanted, isUrgent);
     if (meeting === null) return false;
     this.#meetingStep = step;
+    // A wait that was abandoned ends only itself: a newer step may be waiting by then.
+    const endMeeting = () => {
+      if (this.#meetingStep === step) this.#meetingStep = -1;
+    };
     const settle = (failed: string, met: MetNeeds) => {
-      this.#meetingStep = -1;
+      endMeeting();
       if (!isWanted()) return;
       if (failed !== "" && !isUrgent) return end(failed);
       this.#metStep = step;
@@ -67,7 +71,7 @@ export class OrderBinding {
       (outcome: NeedsOutcome) => {
         if (outcome.kind === "met") settle("", outcome);
         else if (outcome.kind === "failed") settle(outcome.reason, NO_NEEDS);
-        else this.#meetingStep = -1;
+        else endMeeting();
       },
       (error: Error) => settle(error.message, NO_NEEDS),
     );

@@ -55,6 +55,49 @@ export function portBindingsContract(
     expect(await bindingsOf(id)).toEqual([]);
   });
 
+  /** Changes or deletes a port until Neutron has done so. */
+  async function repeatedly(id: string, act: (revision: number) => Promise<string>): Promise<readonly string[]> {
+    const outcomes: string[] = [];
+    while (outcomes.length < 5 && (outcomes.length === 0 || outcomes.at(-1) === "changed"))
+      outcomes.push(await act((await portNow(id))?.revision ?? 0));
+    return outcomes;
+  }
+
+  test.each([[], ["host-2"], ["host-2", "host-3"]])(
+    "binds a port again that has lost its active binding, and had others prepared (%s %s)",
+    async (...prepared) => {
+      const { id } = await port();
+      for (const host of prepared) await networking().createBinding(id, { host, ...NORMAL });
+      await networking().deleteBinding(id, "host-1");
+      expect(await portNow(id)).toMatchObject({ host: "" });
+      const outcomes = await repeatedly(
+        id,
+        async (revision) => (await networking().updatePort(id, { host: "host-2" }, revision)).kind,
+      );
+      expect(outcomes).toEqual(["changed", "updated"]);
+      expect(await portNow(id)).toMatchObject({ host: "host-2", vifType: "ovs" });
+      expect(await bindingsOf(id)).toEqual(["host-2 active ovs"]);
+    },
+  );
+
+  test("deletes a port that has lost its active binding, and does not say so before it is gone", async () => {
+    const { id } = await port();
+    await networking().createBinding(id, { host: "host-2", ...NORMAL });
+    await networking().deleteBinding(id, "host-1");
+    expect(await repeatedly(id, (revision) => networking().deletePort(id, revision))).toEqual(["changed", "deleted"]);
+    expect(await portNow(id)).toBeUndefined();
+  });
+
+  test("makes the first binding of a port that has lost its active one the active one", async () => {
+    const { id } = await port();
+    await networking().deleteBinding(id, "host-1");
+    expect(await networking().createBinding(id, { host: "host-2", ...NORMAL })).toMatchObject({
+      kind: "created",
+      binding: { isActive: true },
+    });
+    expect(await portNow(id)).toMatchObject({ host: "host-2", vifType: "ovs" });
+  });
+
   test("prepares no binding to a host on which no driver connects the port, and leaves nothing of it", async () => {
     const { id } = await port();
     expect(await networking().createBinding(id, { host: "lonely", ...NORMAL })).toMatchObject({ kind: "refused" });

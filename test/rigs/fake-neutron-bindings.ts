@@ -22,7 +22,10 @@ export async function answerBindings(
   switch (`${method} ${host === undefined ? "all" : (verb ?? "one")}`) {
     case "GET all": {
       const bindings = await twin.bindings(id);
-      return bindings === null ? gone : { status: 200, body: { bindings: bindings.map(documentOf) } };
+      if (bindings === null) return gone;
+      const isBound = bindings.some(({ isActive }) => isActive) || twin.lacksActiveBinding(id);
+      const all = isBound ? bindings : [BOUND_NOWHERE, ...bindings];
+      return { status: 200, body: { bindings: all.map(documentOf) } };
     }
     case "POST all": {
       const { host: to, vnic_type: vnicType = "normal", profile = {} } = body.binding;
@@ -45,6 +48,9 @@ export async function answerBindings(
       return refusal(404, "HTTPNotFound", "The resource could not be found.");
   }
 }
+
+/** The active binding of a port without a host. */
+const BOUND_NOWHERE = { host: "", isActive: true, vifType: "unbound", vifDetails: {}, vnicType: "normal", profile: {} };
 
 const documentOf = ({ host, isActive, vifType, vifDetails, vnicType, profile }: HostBinding) => ({
   ...{ host, status: isActive ? "ACTIVE" : "INACTIVE", project_id: "one" },

@@ -65,9 +65,10 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
     case "POST ports":
       return created(await twin.createPorts(body.ports.map(newPortOf), by));
     case "PUT ports/id":
+      if (twin.lacksActiveBinding(id!)) return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
       return updated(twin, id!, body.port, call);
     case "DELETE ports/id":
-      if ((await twin.ports({ id: id! }, by)).length === 0)
+      if ((await twin.ports({ id: id! }, by)).length === 0 || twin.lacksActiveBinding(id!))
         return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
       if ((await twin.deletePort(id!, revisionOf(call.ifMatch))) === "changed")
         return refusal(412, "RevisionNumberConstraintFailed", "Constrained to another revision.");

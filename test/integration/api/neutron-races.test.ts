@@ -195,6 +195,25 @@ test.each([
     ...{ projectId: "one", networkId: OWN_NETWORK, deviceId: uuid, host: hostName(0), vifType: "ovs" },
   });
   await rig.networking.createBinding(port.id, { host: "next", vnicType: "normal", profile: {} });
-  expect(await endPreparedBindings(rig.networking, { uuid, ...server })).toBe(isDone);
+  expect(await endPreparedBindings(rig.networking, { uuid, ...server }, async () => true)).toBe(isDone);
   expect((await rig.networking.bindings(port.id))?.map(({ host }) => host)).toEqual(left);
+});
+
+test("a move that begins after the server was found at rest keeps the binding that it makes the active one", async () => {
+  const uuid = randomUUID();
+  const { id } = rig.networking.putPort({
+    ...{ projectId: "one", networkId: OWN_NETWORK, deviceId: uuid, host: hostName(0), vifType: "ovs" },
+  });
+  await rig.networking.createBinding(id, { host: "next", vnicType: "normal", profile: {} });
+  let rests = true;
+  const look = rig.networking.bindings.bind(rig.networking);
+  rig.networking.bindings = async (port) => {
+    const found = await look(port);
+    rests = false;
+    await rig.networking.activateBinding(id, "next");
+    return found;
+  };
+  const server = { uuid, host: hostName(0), taskState: null };
+  expect(await endPreparedBindings(rig.networking, server, async () => rests)).toBe(false);
+  expect(rig.networking.all().find((port) => port.id === id)).toMatchObject({ host: "next", vifType: "ovs" });
 });

@@ -128,15 +128,16 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known !== null && !(await this.#refresh(ports.known, deletedPorts)))
+    else if (ports.known !== null && !(await this.#refresh(ports.known, deletedPorts, mayRelease)))
       return this.#waits.wait(key, WAIT_MS);
     else await this.#notes.settleNotes([note]);
     this.#waits.end(key);
   }
 
-  async #refresh(known: Known, deletedPorts: readonly string[]): Promise<boolean> {
+  async #refresh(known: Known, deletedPorts: readonly string[], mayRelease: () => Promise<boolean>): Promise<boolean> {
     if (!(await refreshPorts(this.#neutron, known, deletedPorts))) return false;
-    return endPreparedBindings(this.#neutron.networking, known.server);
+    const mayEnd = async () => (await mayRelease()) && (await restsOn(known));
+    return endPreparedBindings(this.#neutron.networking, known.server, mayEnd);
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {
@@ -170,6 +171,13 @@ export class NeutronPortSettler {
     const named = server.spec.ports.map(({ portId }) => portId);
     return { kind: "living", named, known: { record, cell: client, server } };
   }
+}
+
+/** Whether the server still is at rest on the host on which it was found. Not if its cell does not say so. */
+async function restsOn({ cell, server: { uuid, host } }: Known): Promise<boolean> {
+  const answer = await cell.operations((store) => store.servers([uuid]));
+  const [present] = answer.kind === "answer" ? answer.value : [];
+  return present?.host === host && present.taskState === null;
 }
 
 /** A note that is opened again has another version, so it is looked at at once. */
