@@ -40,18 +40,18 @@ test("a port that is bound becomes active, which Neutron reports, and a server w
   await bind("host-1");
   expect(await neutron.networking.ports({ id: portId }, OWN_NAME)).toMatchObject([{ status: "ACTIVE" }]);
   expect(events.toSorted()).toEqual([`network-changed ${portId}`, `network-vif-plugged ${portId}`]);
-  expect([neutron.wrongAtRest([SERVER]), await neutron.leftBindings(), world.findings]).toEqual([[], [], []]);
+  expect([neutron.wrongAtRest([SERVER]), await neutron.leftElsewhere(), world.findings]).toEqual([[], [], []]);
 });
 
 test("a port that is bound to a host that its server has left breaks a law, and so does a binding that a move has left", async () => {
   const { neutron, networking, truth, wait, bind, portId } = await connected();
   await bind("host-1");
   await wait(networking.createBinding(portId, { host: "host-2", ...NORMAL }));
-  expect(await neutron.leftBindings()).toEqual([expect.stringContaining("keeps a binding to host-2")]);
+  expect(await neutron.leftElsewhere()).toEqual([expect.stringContaining("keeps a binding to host-2")]);
   truth.server = { ...truth.server!, host: "host-2" };
   expect(neutron.wrongAtRest([SERVER])).toEqual([expect.stringContaining("is bound to host-1")]);
   truth.server = { ...truth.server, spec: { ports: [] } } as unknown as Server;
-  expect(neutron.wrongAtRest([SERVER])).toEqual([expect.stringContaining("the server is on host-2")]);
+  expect(await neutron.leftElsewhere()).toEqual([expect.stringContaining("the server is on host-2")]);
 });
 
 test("a port that is deleted while its server runs breaks a law, and one that is left after its server does", async () => {

@@ -127,19 +127,12 @@ export class SimNeutron {
    */
   wrongAtRest(serverUuids: readonly string[]): readonly string[] {
     const ports = new Map(this.#twin.all().map((port) => [port.id, port]));
-    const named = serverUuids.flatMap((uuid) => {
+    return serverUuids.flatMap((uuid) => {
       const server = this.#servers.look(uuid);
       if (server === null || server.status === "DELETED" || server.host === null || server.taskState !== null)
         return [];
       return server.spec.ports.flatMap(({ portId }) => wrongPort(server, portId, ports.get(portId)));
     });
-    const away = [...ports.values()].flatMap(({ id, deviceId, host }) => {
-      const server = this.#servers.look(deviceId);
-      if (host === "" || server === null || server.host === null || server.host === host) return [];
-      if (server.taskState !== null || server.spec.ports.some(({ portId }) => portId === id)) return [];
-      return [`port ${id} of server ${deviceId} is bound to ${host}, and the server is on ${server.host}`];
-    });
-    return [...named, ...away];
   }
 
   /** The ports of servers that are left when all servers are deleted, and the users' ports that did not come back. Asked when Neutron is calm. */
@@ -150,14 +143,21 @@ export class SimNeutron {
       .map(({ id, deviceId, host }) => `port ${id} is left (server ${deviceId || "none"}, ${host || "not bound"})`);
   }
 
-  /** The prepared bindings of moves that are over: those of servers at rest. They may be left for some minutes. */
-  async leftBindings(): Promise<readonly string[]> {
+  /**
+   * What calls and moves that are over have left at other hosts than their servers': ports that the server's record does not name, which a call took and could not give back, and prepared
+   * bindings. Both may be left for some minutes.
+   */
+  async leftElsewhere(): Promise<readonly string[]> {
     const left: string[] = [];
-    for (const { id, deviceId } of this.#twin.all()) {
+    for (const { id, deviceId, host } of this.#twin.all()) {
       const server = this.#servers.look(deviceId);
       if (server === null || server.taskState !== null) continue;
-      for (const { host, isActive } of (await this.#twin.bindings(id)) ?? [])
-        if (!isActive && host !== server.host) left.push(`port ${id} of server ${deviceId} keeps a binding to ${host}`);
+      const isNamed = server.spec.ports.some(({ portId }) => portId === id);
+      if (!isNamed && host !== "" && server.host !== null && host !== server.host)
+        left.push(`port ${id} of server ${deviceId} is bound to ${host}, and the server is on ${server.host}`);
+      for (const { host: bound, isActive } of (await this.#twin.bindings(id)) ?? [])
+        if (!isActive && bound !== server.host)
+          left.push(`port ${id} of server ${deviceId} keeps a binding to ${bound}`);
     }
     return left;
   }

@@ -203,10 +203,10 @@ class Simulation {
     for (const text of await left()) this.#world.find(law, `${what} should have ended: ${text}`);
   }
 
-  /** Waits until no binding is left that was prepared for a move which is over. */
+  /** Waits until nothing of a call or move that is over is left at a host that its server has left. */
   async #settleBindings(): Promise<void> {
     const { neutron } = this.#cloud;
-    if (neutron !== null) await this.#settleLeft(6, "every move", () => neutron.leftBindings());
+    if (neutron !== null) await this.#settleLeft(6, "every call and move", () => neutron.leftElsewhere());
   }
 
   /** Checks, soon after each change, the laws that must hold at every moment, whatever is under way. */

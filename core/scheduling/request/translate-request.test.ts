@@ -291,6 +291,6 @@ describe("any translation", () => {
 describe("a volume that several servers may have", () => {
   it("needs a host whose driver can share it", () => {
     const hostRequest = hostRequestOf(asked({}, {}, { sharesVolumes: true }));
-    expect(shown(hostRequest)[""]).toContain("COMPUTE_VOLUME_MULTI_ATTACH");
+    expect(shown(hostRequest)).toEqual({ "": SIZE, root: "COMPUTE_VOLUME_MULTI_ATTACH" });
   });
 });
