@@ -220,8 +220,7 @@ export class SimNeutron {
     if (isIn(failedShare)) return "failed";
     if (isIn(lostShare)) return "lost";
     if (isIn(slowShare)) return "slow";
-    // A port that is made for a call which was given up, after its server was deleted, would be left: see docs/simulator.md.
-    if (isIn(lateShare)) return method === "createPorts" ? "lost" : "late";
+    if (isIn(lateShare)) return "late";
     return isIn(changedShare) && (method === "updatePort" || method === "deletePort") ? "changed" : "answered";
   }
 

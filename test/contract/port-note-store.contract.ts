@@ -90,6 +90,18 @@ export function portNoteStoreContract(name: string, makeStores: () => Promise<Po
       expect(await store.dueNotes(HOUR_MS, null, 10)).toEqual([due]);
     });
 
+    test("a note says how long ago a call opened it, until it is settled, also when its server is gone", async () => {
+      const [settled, open] = [randomUUID(), randomUUID()];
+      await store.settleNotes([await openOne(settled)]);
+      await openOne(open);
+      await store.endServers([settled, open]);
+      const due = await store.dueNotes(HOUR_MS, null, 10);
+      const agoOf = (server: string) => due.find(({ id }) => id === server)?.calledAgoMs;
+      expect(agoOf(settled)).toBeNull();
+      expect(agoOf(open)).toBeGreaterThanOrEqual(0);
+      expect(agoOf(open)).toBeLessThan(HOUR_MS);
+    });
+
     test("after a failure, settled notes are due at once, and those of calls at work after their time", async () => {
       const [settled, open] = [randomUUID(), randomUUID()];
       await store.settleNotes([await openOne(settled)]);

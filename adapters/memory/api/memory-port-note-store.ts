@@ -7,6 +7,7 @@ interface KeptNote {
   readonly deletedPorts: readonly string[];
   readonly version: number;
   readonly openSinceMs: number | null;
+  readonly calledAtMs: number | null;
 }
 
 /** The in-process twin of the table of notes. It works over the store that holds the requests. */
@@ -27,7 +28,9 @@ export class MemoryPortNoteStore implements PortNoteStore {
       const kept = [...new Set([...(before?.keptPorts ?? []), ...keptPorts])];
       const deleted = [...new Set([...(before?.deletedPorts ?? []), ...deletedPorts])];
       const openSinceMs = this.#clock.now();
-      this.#notes.set(serverUuid, { keptPorts: kept, deletedPorts: deleted, version, openSinceMs });
+      this.#notes.set(serverUuid, {
+        ...{ keptPorts: kept, deletedPorts: deleted, version, openSinceMs, calledAtMs: openSinceMs },
+      });
       return { serverUuid, version, wasOpen: before !== undefined && before.openSinceMs !== null };
     });
   }
@@ -35,7 +38,8 @@ export class MemoryPortNoteStore implements PortNoteStore {
   async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
     for (const { serverUuid, version } of notes) {
       const note = this.#notes.get(serverUuid);
-      if (note?.version === version) this.#notes.set(serverUuid, { ...note, deletedPorts: [], openSinceMs: null });
+      const settled = { deletedPorts: [], openSinceMs: null, calledAtMs: null };
+      if (note?.version === version) this.#notes.set(serverUuid, { ...note, ...settled });
     }
   }
 
@@ -47,7 +51,7 @@ export class MemoryPortNoteStore implements PortNoteStore {
   async notes(serverUuids: readonly string[]): Promise<readonly DueNote[]> {
     return [...new Set(serverUuids)].flatMap((serverUuid) => {
       const note = this.#notes.get(serverUuid);
-      return note === undefined ? [] : [dueOf(serverUuid, note)];
+      return note === undefined ? [] : [this.#dueOf(serverUuid, note)];
     });
   }
 
@@ -75,7 +79,7 @@ export class MemoryPortNoteStore implements PortNoteStore {
       })
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .slice(0, limit)
-      .map(([uuid, note]) => dueOf(uuid, note));
+      .map(([uuid, note]) => this.#dueOf(uuid, note));
   }
 
   #end(serverUuid: string, openSinceMs = Number.NEGATIVE_INFINITY): void {
@@ -83,8 +87,9 @@ export class MemoryPortNoteStore implements PortNoteStore {
     if (note === undefined || note.openSinceMs === Number.NEGATIVE_INFINITY) return;
     this.#notes.set(serverUuid, { ...note, version: note.version + 1, openSinceMs });
   }
-}
 
-const dueOf = (serverUuid: string, { keptPorts, deletedPorts, version }: KeptNote): DueNote => ({
-  ...{ id: serverUuid, serverUuid, keptPorts, deletedPorts, version },
-});
+  #dueOf(serverUuid: string, { keptPorts, deletedPorts, version, calledAtMs }: KeptNote): DueNote {
+    const calledAgoMs = calledAtMs === null ? null : this.#clock.now() - calledAtMs;
+    return { id: serverUuid, serverUuid, keptPorts, deletedPorts, version, calledAgoMs };
+  }
+}

@@ -7,9 +7,11 @@ interface NoteRow {
   kept_ports: string[];
   deleted_ports: string[];
   version: number;
+  called_ago_ms: number | null;
 }
 
-const COLUMNS = "server_uuid, kept_ports, deleted_ports, version";
+const COLUMNS = `server_uuid, kept_ports, deleted_ports, version,
+  extract(epoch from clock_timestamp() - called_at)::float8 * 1000 as called_ago_ms`;
 
 /** Notes of servers with ports in Neutron, in the API database. Each write is one statement. Throws `StoreError`. */
 export class PostgresPortNoteStore implements PortNoteStore {
@@ -39,13 +41,14 @@ export class PostgresPortNoteStore implements PortNoteStore {
           select n.server_uuid, n.open_since is not null as was_open from port_notes n join asked using (server_uuid)
           order by n.server_uuid for update of n
         )
-        insert into port_notes as n (server_uuid, kept_ports, deleted_ports, open_since)
-        select server_uuid, kept_ports, deleted_ports, clock_timestamp() from asked left join before using (server_uuid) order by server_uuid
+        insert into port_notes as n (server_uuid, kept_ports, deleted_ports, open_since, called_at)
+        select server_uuid, kept_ports, deleted_ports, clock_timestamp(), clock_timestamp() from asked left join before using (server_uuid) order by server_uuid
         on conflict (server_uuid) do update set
           kept_ports = array(select distinct unnest(n.kept_ports || excluded.kept_ports)),
           deleted_ports = array(select distinct unnest(n.deleted_ports || excluded.deleted_ports)),
           version = n.version + 1,
-          open_since = clock_timestamp()
+          open_since = clock_timestamp(),
+          called_at = clock_timestamp()
         returning n.server_uuid, n.version,
           coalesce((select was_open from before b where b.server_uuid = n.server_uuid), n.version > 1) as was_open`,
       values: [JSON.stringify(asked)],
@@ -56,7 +59,7 @@ export class PostgresPortNoteStore implements PortNoteStore {
   async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
     await queryStored(this.#pool, {
       name: "settle_port_notes",
-      text: `update port_notes n set open_since = null, deleted_ports = '{}' from ${SAME_VERSION}`,
+      text: `update port_notes n set open_since = null, called_at = null, deleted_ports = '{}' from ${SAME_VERSION}`,
       values: [JSON.stringify(versionsOf(notes))],
     });
   }
@@ -145,4 +148,5 @@ const dueOf = (row: NoteRow): DueNote => ({
   keptPorts: row.kept_ports,
   deletedPorts: row.deleted_ports,
   version: row.version,
+  calledAgoMs: row.called_ago_ms,
 });

@@ -22,6 +22,8 @@ export interface DueNote extends PortNote {
   readonly deletedPorts: readonly string[];
   /** Raised each time the note is opened. */
   readonly version: number;
+  /** How long ago a call opened the note, in milliseconds. Null if it has been settled since: then Neutron has done what calls asked for. */
+  readonly calledAgoMs: number | null;
 }
 
 /**

@@ -133,6 +133,20 @@ test("a server that cannot be brought up to date at present is looked at again a
   expect(looks.at(-1)).toBe(90_000);
 });
 
+test("a port that Neutron gives to a deleted server late, for a call that was given up before, is taken back", async () => {
+  const own = rig.networking.putPort({ projectId: "one", networkId: OWN_NETWORK });
+  const server = { name: "web", flavorRef: "1", networks: [{ uuid: OWN_NETWORK }] };
+  const { id } = (await rig.post("/v2.1/servers", { server }, ANN)).json().server;
+  await rig.portNotes.openNotes([{ serverUuid: id, keptPorts: [own.id] }]);
+  await rig.delete(`/v2.1/servers/${id}`, ANN);
+  const ofServer = () => rig.networking.all().filter(({ deviceId }) => deviceId === id);
+  await eventually("the end of the ports", () => ofServer().length === 0);
+  rig.networking.putPort({ ...own, deviceId: id });
+  await eventually("the return of the late port", () => ofServer().length === 0);
+  expect(rig.networking.all()).toMatchObject([{ id: own.id }]);
+  expect(await rig.portNotes.notes([id])).toHaveLength(1);
+});
+
 test("a port that a client gives to another server in Neutron while it is being detached is not deleted", async () => {
   const id = await active([{ uuid: OWN_NETWORK }]);
   const [port] = rig.networking.all();

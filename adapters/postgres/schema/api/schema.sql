@@ -227,6 +227,7 @@ create table port_notes (
   version integer default 1 not null,
   open_since timestamp with time zone,
   deleted_ports uuid[] default '{}'::uuid[] not null,
+  called_at timestamp with time zone,
   constraint port_notes_pkey PRIMARY KEY (server_uuid)
 );
 CREATE INDEX port_notes_open ON public.port_notes USING btree (server_uuid) WHERE (open_since IS NOT NULL);

@@ -127,6 +127,9 @@ export class NeutronPortSettler {
     // A call that has begun to change the ports since then has raised the version before, and its ports are left to it.
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
+    // Neutron may still make a port, or give one to the server, for a call that has given up. The note stays until it cannot any longer.
+    if (ports.kind === "gone" && note.calledAgoMs !== null && note.calledAgoMs < OPEN_MS)
+      return this.#waits.wait(key, WAIT_MS);
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
     else if (ports.known !== null && !(await this.#refresh(ports.known, deletedPorts, mayRelease)))
       return this.#waits.wait(key, WAIT_MS);
