@@ -119,7 +119,7 @@ export class CinderClient implements BlockStorage {
       const refusal = refusalOf(error);
       if (refusal.code === "not-found") return { kind: "unknown" };
       if (refusal.code === "over-quota") return { kind: "over-quota", why: refusal.why };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+      return declined(refusal);
     }
   }
 
@@ -138,7 +138,7 @@ export class CinderClient implements BlockStorage {
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === "not-found") return { kind: "unknown" };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+      return declined(refusal);
     }
   }
 
@@ -160,7 +160,7 @@ export class CinderClient implements BlockStorage {
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === "over-quota") return { kind: "over-quota", why: refusal.why };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+      return declined(refusal);
     }
   }
 
@@ -302,6 +302,10 @@ const refusedConnection = ({ why, explanation }: NeighbourError): RefusedConnect
   ...{ kind: "refused", why },
   ...(NO_REASON.test(explanation ?? "") && { isVague: true }),
 });
+
+/** The refusal as an outcome. Cinder's policy forbids it, or Cinder does not take it. */
+const declined = ({ status, why }: NeighbourError) =>
+  ({ kind: status === FORBIDDEN_STATUS ? "forbidden" : "refused", why }) as const;
 
 /** Returns the refusal. Throws every other error. */
 function refusalOf(error: unknown): NeighbourError {

@@ -65,12 +65,10 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
   }
 
   async deleteVolume(id: string, call: KnownCall): Promise<void> {
-    const uuid = canonicalUuid(id);
-    // With the login of this service, Cinder would delete volumes of any project.
-    const isHidden = uuid === null || (!this.#sendsTokens && (await this.volume(id, call)) === null);
-    if (isHidden) throw volumeNotFound(id);
-    const outcome = await askNeighbour(() => this.#storage.removeVolume(uuid, this.#by(call)));
-    refuseUnlessDeleting(outcome, () => volumeNotFound(id));
+    await this.#delete(id, volumeNotFound(id), {
+      find: () => this.volume(id, call),
+      remove: (uuid) => this.#storage.removeVolume(uuid, this.#by(call)),
+    });
   }
 
   async snapshots(part: ListPart, call: KnownCall): Promise<readonly ProxiedSnapshot[]> {
@@ -107,11 +105,33 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
   }
 
   async deleteSnapshot(id: string, call: KnownCall): Promise<void> {
+    await this.#delete(id, snapshotNotFound(id), {
+      find: () => this.snapshot(id, call),
+      remove: (uuid) => this.#storage.removeSnapshot(uuid, this.#by(call)),
+    });
+  }
+
+  /** `find` returns null if the caller may not see it. With the login of this service, Cinder would delete what any project has. */
+  async #delete(
+    id: string,
+    notFound: Fault,
+    cinder: { find(): Promise<object | null>; remove(uuid: string): Promise<RemoveOutcome> },
+  ): Promise<void> {
     const uuid = canonicalUuid(id);
-    const isHidden = uuid === null || (!this.#sendsTokens && (await this.snapshot(id, call)) === null);
-    if (isHidden) throw snapshotNotFound(id);
-    const outcome = await askNeighbour(() => this.#storage.removeSnapshot(uuid, this.#by(call)));
-    refuseUnlessDeleting(outcome, () => snapshotNotFound(id));
+    if (uuid === null || (!this.#sendsTokens && (await cinder.find()) === null)) throw notFound;
+    const outcome = await askNeighbour(() => cinder.remove(uuid));
+    switch (outcome.kind) {
+      case "deleting":
+        return;
+      case "unknown":
+        throw notFound;
+      case "forbidden":
+        throw new Fault(403, outcome.why);
+      case "refused":
+        throw invalidInput(outcome.why);
+      default:
+        outcome satisfies never;
+    }
   }
 
   #by(call: KnownCall) {
@@ -144,18 +164,3 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
 }
 
 const proxied = (volume: CinderVolume, holder: ProxiedVolume["holder"]): ProxiedVolume => ({ ...volume, holder });
-
-function refuseUnlessDeleting(outcome: RemoveOutcome, unknown: () => Fault): void {
-  switch (outcome.kind) {
-    case "deleting":
-      return;
-    case "unknown":
-      throw unknown();
-    case "forbidden":
-      throw new Fault(403, outcome.why);
-    case "refused":
-      throw invalidInput(outcome.why);
-    default:
-      outcome satisfies never;
-  }
-}
