@@ -1,5 +1,6 @@
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
+import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
@@ -50,7 +51,7 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   const { imageProperties, portRequests } = server.spec;
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw badRequest(problem);
-  if (!server.spec.volumes.some(({ isRoot }) => isRoot)) refuseRootDisk(call, server, found.flavor);
+  if (!bootsFromVolume(server.spec)) refuseRootDisk(call, server, found.flavor);
   const diskConfig = body.raw("OS-DCF:diskConfig");
   if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
     throw invalidField("OS-DCF:diskConfig", diskConfig, "It is not one of ['AUTO', 'MANUAL'].");

@@ -1,4 +1,5 @@
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
+import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
@@ -64,7 +65,7 @@ export async function readRebuild(
   const imageRef = body.text("imageRef") ?? "";
   const image = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
   const { properties, needed } = await readImage(imageRef, deps.images, image);
-  if (!server.spec.volumes.some(({ isRoot }) => isRoot)) refuseZeroDisk(call, flavor);
+  if (!bootsFromVolume(server.spec)) refuseZeroDisk(call, flavor);
   const imageProperties = { ...properties };
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");

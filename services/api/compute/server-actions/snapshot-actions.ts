@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
 import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -116,8 +117,7 @@ export async function acceptSnapshot(
   const { server } = target;
   if (!OPERATIONS[kind].allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
-  const isVolumeBacked = server.spec.volumes.some(({ isRoot }) => isRoot);
-  if (kind === "snapshot" && isVolumeBacked)
+  if (kind === "snapshot" && bootsFromVolume(server.spec))
     requireRule(call, "servers:create_image:allow_volume_backed", { projectId: server.spec.projectId });
   if (call.minor <= METADATA_COUNTED_UNTIL_MINOR)
     refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
