@@ -1,14 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { countedAmounts } from "../../core/stores/api/counted-amounts.ts";
-import { QUOTA_RESOURCES, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../runtime/for-each-bounded.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
-import { AT_A_TIME, type QuotaSubject } from "./quota-store.contract.ts";
-
-export const UNLIMITED = Object.fromEntries(
-  QUOTA_RESOURCES.map((resource) => [resource, -1]),
-) as unknown as QuotaLimits;
+import { AT_A_TIME, type QuotaSubject, UNLIMITED } from "./quota-store.contract.ts";
 
 const flavor = (diskGib: number, extraSpecs: Readonly<Record<string, string>> = {}) => ({
   ...{ id: "1", name: "f", vcpus: 2, memoryMib: 512, diskGib, ephemeralGib: 0, swapMib: 0 },

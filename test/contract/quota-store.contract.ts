@@ -20,9 +20,11 @@ export interface QuotaSubject {
  */
 export const AT_A_TIME = 20;
 
-const NONE = Object.fromEntries(QUOTA_RESOURCES.map((resource) => [resource, -1])) as Record<string, number>;
-const unlimited = NONE as QuotaLimits;
-const limitedTo = (limits: Partial<QuotaLimits>): QuotaLimits => ({ ...unlimited, ...limits });
+/** Limits that nothing reaches. */
+export const UNLIMITED = Object.fromEntries(
+  QUOTA_RESOURCES.map((resource) => [resource, -1]),
+) as unknown as QuotaLimits;
+const limitedTo = (limits: Partial<QuotaLimits>): QuotaLimits => ({ ...UNLIMITED, ...limits });
 const amounts = (instances: number, cores: number, ram: number): ServerAmounts => ({ instances, cores, ram });
 
 /** A server of project `p`, with one core and 512 MiB. */
@@ -70,7 +72,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
 
     test("counts the servers that live, by project and user, whether or not there are limits", async () => {
       await requests.accept([server(1), server(2, { userId: "bob" })]);
-      await accept([[server(3)], [serverSpec(4, { projectId: "q" })]], unlimited);
+      await accept([[server(3)], [serverSpec(4, { projectId: "q" })]], UNLIMITED);
       expect(await store.usage("p")).toEqual({
         ofProject: amounts(3, 3, 1536),
         ofUsers: new Map([
@@ -105,7 +107,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
 
     test("a project's own limits come before those of the default class, and these before the installation's", async () => {
       await store.setClassLimits("default", { instances: 1 });
-      expect(kinds(await accept([[server(1)], [server(2)]], unlimited))).toEqual(["accepted", "over-quota"]);
+      expect(kinds(await accept([[server(1)], [server(2)]], UNLIMITED))).toEqual(["accepted", "over-quota"]);
       await store.setLimits({ projectId: "p", userId: null }, { instances: 2 });
       expect(kinds(await accept([[server(2)], [server(3)]], limitedTo({ instances: 0 })))).toEqual([
         "accepted",
@@ -117,7 +119,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
 
     test("a user's limit counts beside the project's", async () => {
       await store.setLimits({ projectId: "p", userId: "ann" }, { instances: 1 });
-      const outcomes = await accept([[server(1)], [server(2)], [server(3, { userId: "bob" })]], unlimited);
+      const outcomes = await accept([[server(1)], [server(2)], [server(3, { userId: "bob" })]], UNLIMITED);
       expect(kinds(outcomes)).toEqual(["accepted", "over-quota", "accepted"]);
       expect(outcomes[1]).toMatchObject({ excess: { overs: ["instances"], used: amounts(1, 1, 512), fitting: 0 } });
     });
@@ -171,7 +173,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
         calls: readonly (readonly ServerSpec[])[],
         limits: ReadonlyMap<string, QuotaLimits>,
         of = requests,
-      ) => of.acceptWithin(calls, { openMax: null, quotas: unlimited, stated: limits });
+      ) => of.acceptWithin(calls, { openMax: null, quotas: UNLIMITED, stated: limits });
 
       test("hold alone: limits that operators set for projects, users and classes are not looked at", async () => {
         await store.setLimits({ projectId: "p", userId: null }, { instances: 0 });
@@ -183,7 +185,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
           ...["accepted", "over-quota", "accepted", "over-quota"],
         ]);
         const charge = { serverUuid: serverId(1), amounts: amounts(1, 4, 512) };
-        expect(await store.chargeResize(charge, unlimited, limitedTo({ cores: 4 }))).toMatchObject({
+        expect(await store.chargeResize(charge, UNLIMITED, limitedTo({ cores: 4 }))).toMatchObject({
           overs: ["cores"],
         });
         expect(await store.chargeResize(charge, limitedTo({ cores: 0 }), limitedTo({ cores: 5 }))).toBeNull();
@@ -204,7 +206,7 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
     });
 
     test("a resize takes the difference, and gives it back when it has ended otherwise", async () => {
-      await accept([[server(1)], [server(2)]], unlimited);
+      await accept([[server(1)], [server(2)]], UNLIMITED);
       const quotas = limitedTo({ cores: 4, ram: 10_240 });
       const charge = { serverUuid: serverId(1), amounts: amounts(1, 4, 2_048) };
       expect(await store.chargeResize(charge, quotas)).toMatchObject({ overs: ["cores"], used: amounts(2, 2, 1024) });
@@ -224,21 +226,21 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
     });
 
     test("a settlement does not undo a later charge, and a deleted server gives back all that it was charged", async () => {
-      await accept([[server(1)]], unlimited);
+      await accept([[server(1)]], UNLIMITED);
       for (const cores of [2, 3])
-        await store.chargeResize({ serverUuid: serverId(1), amounts: amounts(1, cores, 512) }, unlimited);
+        await store.chargeResize({ serverUuid: serverId(1), amounts: amounts(1, cores, 512) }, UNLIMITED);
       await store.settleResize({ serverUuid: serverId(1), version: 1 }, amounts(1, 1, 512));
       expect(await used()).toEqual(amounts(1, 3, 512));
       await requests.cancel(serverId(1), "req");
       expect(await used()).toEqual(amounts(0, 0, 0));
-      expect(await store.chargeResize({ serverUuid: serverId(1), amounts: amounts(1, 9, 9) }, unlimited)).toBeNull();
+      expect(await store.chargeResize({ serverUuid: serverId(1), amounts: amounts(1, 9, 9) }, UNLIMITED)).toBeNull();
       await store.settleResize({ serverUuid: serverId(1), version: 2 }, amounts(1, 1, 512));
       expect(await used()).toEqual(amounts(0, 0, 0));
       expect(await store.chargedResizes(0, 10)).toEqual([]);
     });
 
     test("two resizes at once that fit one by one do not both fit", async () => {
-      await accept([[server(1)], [server(2)]], unlimited);
+      await accept([[server(1)], [server(2)]], UNLIMITED);
       const charges = [1, 2].map((number) =>
         store.chargeResize({ serverUuid: serverId(number), amounts: amounts(1, 3, 512) }, limitedTo({ cores: 4 })),
       );

@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ApiStore } from "../../core/stores/api/api-store.ts";
-import { amountsOf, NO_SERVERS, QUOTA_RESOURCES, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
+import { amountsOf, NO_SERVERS, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { SoftDeletion, SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
+import { UNLIMITED } from "./quota-store.contract.ts";
 
 export interface SoftDeletionSubject {
   /** Two stores of one database; with Postgres each has connections of its own. */
@@ -15,7 +16,6 @@ export interface SoftDeletionSubject {
 }
 
 const ANN = { requestId: "req-1", userId: "ann", projectId: "p" };
-const UNLIMITED = Object.fromEntries(QUOTA_RESOURCES.map((one) => [one, -1])) as unknown as QuotaLimits;
 const HOUR_MS = 3_600_000;
 
 /** The guarantees of both implementations of the store of soft deletions. */

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { countedAmounts } from "../../../core/stores/api/counted-amounts.ts";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
-import { UNLIMITED } from "../../../test/contract/class-limits.contract.ts";
+import { UNLIMITED } from "../../../test/contract/quota-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { createPool } from "../client/pool.ts";

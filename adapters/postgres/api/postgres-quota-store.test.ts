@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
-import { classLimitsContract, UNLIMITED } from "../../../test/contract/class-limits.contract.ts";
-import { AT_A_TIME, quotaStoreContract } from "../../../test/contract/quota-store.contract.ts";
+import { classLimitsContract } from "../../../test/contract/class-limits.contract.ts";
+import { AT_A_TIME, quotaStoreContract, UNLIMITED } from "../../../test/contract/quota-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
