@@ -168,7 +168,7 @@ const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings
   });
 };
 
-/** Registers the same routes, and those for the volumes of servers and for their ports in Neutron, if they have any. */
+/** Registers the routes of `registerServerLife`, and those for the volumes of servers and for their ports in Neutron, if this api has any. */
 const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   registerServerLife(scope, prefix, deps, parts, settings);
   if (parts.server.volumes !== null)

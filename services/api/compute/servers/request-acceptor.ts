@@ -94,21 +94,14 @@ export class RequestAcceptor {
     if (first === undefined || this.#quotas === null || this.#defaults === null) return asked;
     const { projectId, userId } = first;
     const stated = await this.#unified?.enforced(projectId);
+    const withClasses = stated !== undefined;
     const set = stated === undefined ? await this.#quotas.limits(projectId) : onlyLimits(stated);
-    const isUnified = stated !== undefined;
-    const quota = new ProjectQuota(
-      set,
-      this.#defaults,
-      await this.#quotas.usage(projectId, { withClasses: isUnified }),
-    );
-    const excess = quota.admit(
-      userId,
-      sumOfSpecs(asked, isUnified),
-      isUnified ? countedAmounts(first) : amountsOf(first.flavor),
-    );
+    const used = await this.#quotas.usage(projectId, { withClasses });
+    const quota = new ProjectQuota(set, this.#defaults, used);
+    const excess = quota.admit(userId, sumOfSpecs(asked, withClasses), sumOfSpecs([first], withClasses));
     if (excess === null) return asked;
     if (!isReducible(excess, asked.length, minCount))
-      throw refusal(excess, asked, minCount, stated === undefined ? null : projectId);
+      throw refusal(excess, asked, minCount, withClasses ? projectId : null);
     return asked.slice(0, excess.fitting);
   }
 
