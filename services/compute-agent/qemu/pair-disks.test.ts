@@ -19,10 +19,18 @@ test.each([
     ["disk0 to disk0", "disk1 to disk1", "disk2 to disk2 if there is room"],
   ],
   [["disk0", "disk1", "disk2"], "disk0:root,disk1:ephemeral", ["disk0 to disk0", "disk1 to disk1"]],
-  [["disk0", "disk1"], "", ["disk0 to disk0", "disk1 to disk1"]],
+  [["disk0", "disk1"], null, ["disk0 to disk0", "disk1 to disk1"]],
   [["disk1"], "disk1:swap", ["disk1 to disk1 if of the same size"]],
 ])("disks %j of a guest without recorded roles, for a guest with %j, are copied: %j", (own, roles, copies) => {
   expect(copied(old(...own), roles)).toEqual(copies);
+});
+
+test("a swap disk is given up if the guest at the destination has no disk at all, and an ephemeral disk is refused one", () => {
+  const disk = { node: "disk1", file: "disk1.qcow2" };
+  expect(pairDisks([{ ...disk, role: "swap" }], "")).toEqual([]);
+  expect(() => pairDisks([{ ...disk, role: "ephemeral" }], "")).toThrow(
+    'the server has the disk "ephemeral" with data',
+  );
 });
 
 test.each([

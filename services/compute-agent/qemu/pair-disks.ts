@@ -4,14 +4,14 @@ import type { DiskRole, MachineDisk } from "../../../adapters/qemu/virtual-machi
 
 /**
  * Which of a guest's disks is copied to which disk of the guest at the destination. After a resize, the other flavor may have other disks: each is copied to
- * the one that is the same in both flavors, and what was swapped out of a guest's memory is given up with its swap disk. Throws a QemuError if the
+ * the one with the same role, and what was swapped out of a guest's memory is given up with its swap disk. Throws a QemuError if the
  * destination has no place for a disk with data. If the destination does not know what its disks are, because its agent is older, disks of the same name are the same.
  *
  * In a guest that was built before roles were recorded, the only disk beside the root disk may be either an ephemeral or a swap disk. It is copied to the
  * ephemeral disk, and to a swap disk only if that has the same size, as in a move without a resize.
  */
-export function pairDisks(own: readonly MachineDisk[], roles: string): readonly DiskCopy[] {
-  if (roles === "") return own.map(({ node, role }) => ({ node, toNode: node, isDispensable: role === "swap" }));
+export function pairDisks(own: readonly MachineDisk[], roles: string | null): readonly DiskCopy[] {
+  if (roles === null) return own.map(({ node, role }) => ({ node, toNode: node, isDispensable: role === "swap" }));
   const theirs = new Map(roles.split(",").map((text) => [text.split(":")[1] ?? "", text.split(":")[0] ?? ""]));
   return own.flatMap((disk): readonly DiskCopy[] => {
     const { node } = disk;

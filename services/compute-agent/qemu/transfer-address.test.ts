@@ -22,7 +22,7 @@ test.each([
     key: null,
     hasVolumeBus: false,
     interfaces: "",
-    roles: "",
+    roles: null,
   },
   {
     host: "127.0.0.1",
@@ -33,7 +33,7 @@ test.each([
     key: null,
     hasVolumeBus: true,
     interfaces: "8:",
-    roles: "disk1:ephemeral",
+    roles: "",
   },
 ])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);

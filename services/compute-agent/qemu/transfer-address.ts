@@ -12,8 +12,8 @@ export interface TransferAddress extends TransferTarget {
   readonly hasVolumeBus: boolean;
   /** The slots of the guest's interfaces (see `interfacesMark`). An agent of an older version does not say so, and its guests have no slots. */
   readonly interfaces: string;
-  /** What each of the guest's disks is (see `rolesMark`). An agent of an older version does not say so. */
-  readonly roles: string;
+  /** What each of the guest's disks is (see `rolesMark`). Null from an agent of an older version, which does not say so. */
+  readonly roles: string | null;
 }
 
 const SCHEME = "qemu:";
@@ -32,7 +32,7 @@ export function formatTransferAddress(address: TransferAddress): string {
   if (key !== null) query.set("key", key);
   if (hasVolumeBus) query.set("volumes", "true");
   if (interfaces !== "") query.set("interfaces", interfaces);
-  if (roles !== "") query.set("roles", roles);
+  if (roles !== null) query.set("roles", roles);
   return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
 
@@ -57,7 +57,7 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const hasVolumeBus = query.get("volumes") === "true";
   const [base, display] = [query.get("base") ?? "", query.get("display")];
   const interfaces = query.get("interfaces") ?? "";
-  const roles = query.get("roles") ?? "";
+  const roles = query.get("roles");
   return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles };
 }
 
@@ -89,9 +89,9 @@ export function interfacesMark({ interfaces, interfaceSlots, hasMetadataAddress 
 /** Whether a machine with this `interfacesMark` has the metadata address. */
 export const tellsMetadata = (interfaces: string): boolean => interfaces.endsWith(METADATA_MARK);
 
-/** The form in which an address names what each disk of a machine is: `disk0:root,disk1:swap`. Empty for a machine that does not know it. */
-export function rolesMark({ disks }: Pick<VirtualMachine, "disks">): string {
-  if (disks.some(({ role }) => role === undefined)) return "";
+/** The form in which an address names what each disk of a machine is: `disk0:root,disk1:swap`. Null for a machine that does not know it. */
+export function rolesMark({ disks }: Pick<VirtualMachine, "disks">): string | null {
+  if (disks.some(({ role }) => role === undefined)) return null;
   return disks.map(({ node, role }) => `${node}:${role}`).join(",");
 }
 
