@@ -180,7 +180,7 @@ function cellsOf(
   });
 }
 
-/** Boots a first virtual machine and returns the output of its console. Empty without virtual machines, or if callers are authenticated. */
+/** Boots a first virtual machine and returns the output of its console. Empty without virtual machines, or without the login of an admin. */
 async function wordsOfFirstGuest(
   { apiUrl, auth }: { readonly apiUrl: string; readonly auth: AuthKind },
   access: TrialAccess,

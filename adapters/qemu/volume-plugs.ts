@@ -56,7 +56,7 @@ export async function plugVolume(
   }
 }
 
-/** What one host has in its memory, the guests of other hosts do not see. */
+/** Guests of other hosts do not see what this host has cached in its memory. */
 const UNCACHED = { cache: { direct: true } };
 
 /** QEMU is told of all files, so that it follows no header, which a guest elsewhere may have changed since it was read. */

@@ -2,7 +2,7 @@ import type { AuthKind } from "../../services/api/identity/auth-kind.ts";
 
 const USUAL_API = "http://127.0.0.1:8774";
 
-/** The token that the command needs, for each kind of authentication in which `berth dev` can boot a machine. */
+/** The token that the command needs. With Keystone, `berth dev` has no login itself, so it boots no machine. */
 const TOKEN: Readonly<Record<AuthKind, string>> = {
   none: "",
   noauth2: "BERTH_TOKEN=admin ",

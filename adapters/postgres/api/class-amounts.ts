@@ -20,7 +20,7 @@ const RECOUNTS = "recounts";
 export const jsonOfClasses = (classes: ClassAmounts): string => JSON.stringify(Object.fromEntries(classes));
 
 /** The classes with which a request is counted, or those of its spec while it is not. */
-export function classesOfRow(row: {
+function classesOfRow(row: {
   readonly classes: Readonly<Record<string, number>> | null;
   readonly spec: Uint8Array;
 }): ClassAmounts {

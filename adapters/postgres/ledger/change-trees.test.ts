@@ -187,7 +187,7 @@ describe("a report that changes inventories and traits only", () => {
     expect((await find(GPU)).inventories.get(resourceClass("VGPU"))!.total).toBe(4);
   });
 
-  it("writes all trees of a batch, also when one of them needs more than that", async () => {
+  it("writes all trees of a batch, also when one of them has lost a provider and has to be merged as a whole", async () => {
     const others = Array.from({ length: 5 }, (_, index) => {
       const uuid = providerUuid(`b0000000-0000-4000-8000-00000000000${index}`);
       return (vcpus: number) => tree(spec(uuid, `other-${index}`, { inventories: { VCPU: inventory(vcpus) } }));

@@ -110,7 +110,7 @@ describe.skipIf(skipped !== null)(
       await boots(to, before);
     });
 
-    test("guests of two hosts have a shared volume at a time, and what is not shared has one guest", async () => {
+    test("guests of two hosts have a shared volume at the same time, and a volume that is not shared has one guest only", async () => {
       const shared = { ...inCinder(4, "raw"), isMultiattach: true };
       writeFileSync(fileOf(shared), "");
       truncateSync(fileOf(shared), shared.sizeBytes);
