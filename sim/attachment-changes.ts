@@ -1,3 +1,4 @@
+import { freeServer } from "./free-server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import type { World } from "./world.ts";
 
@@ -14,8 +15,6 @@ export class AttachmentChanges {
   readonly #user: Pick<ChangingUser, "call" | "look" | "servers" | "isOver">;
   readonly #volumes: readonly string[];
   readonly #random: () => number;
-  /** Number of attachments and detachments that an api has taken. */
-  begun = 0;
 
   constructor(
     world: World,
@@ -37,8 +36,7 @@ export class AttachmentChanges {
   }
 
   async #change(): Promise<void> {
-    const servers = this.#user.servers().filter((uuid) => this.#isFree(uuid));
-    const server = servers[Math.floor(this.#random() * servers.length)];
+    const server = freeServer(this.#user, this.#random);
     const volumeId = this.#volumes[Math.floor(this.#random() * this.#volumes.length)];
     const isBlind = this.#random() < BLIND_SHARE;
     if (server === undefined || volumeId === undefined || this.#user.isOver()) return;
@@ -53,15 +51,8 @@ export class AttachmentChanges {
     if (answer === null) return;
     const { status, body } = answer;
     this.#world.history.record("user", attaches ? "attach" : "detach", { server, volumeId, status });
-    if (status < 300) this.begun += 1;
     // Overload, lost databases and a silent Cinder are 503 and 504; anything else is a bug.
-    else if (status < 503 && !REFUSALS.includes(status))
+    if (status >= 300 && status < 503 && !REFUSALS.includes(status))
       this.#world.find(5, `a change of volumes was answered with ${status}: ${body}`);
-  }
-
-  /** Whether a change of the server's volumes may be taken now. */
-  #isFree(uuid: string): boolean {
-    const server = this.#user.look(uuid);
-    return server !== null && server.taskState === null && ["ACTIVE", "PAUSED", "SHUTOFF"].includes(server.status);
   }
 }

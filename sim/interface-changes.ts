@@ -1,3 +1,4 @@
+import { freeServer } from "./free-server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import { SIM_NETWORK } from "./sim-neutron.ts";
 import type { World } from "./world.ts";
@@ -38,8 +39,7 @@ export class InterfaceChanges {
   }
 
   async #change(): Promise<void> {
-    const servers = this.#user.servers().filter((uuid) => this.#isFree(uuid));
-    const server = servers[Math.floor(this.#random() * servers.length)];
+    const server = freeServer(this.#user, this.#random);
     const [way, which] = [this.#random(), this.#random()];
     if (server === undefined || this.#user.isOver()) return;
     const ports = this.#user.look(server)?.spec.ports ?? [];
@@ -59,11 +59,5 @@ export class InterfaceChanges {
     // Overload, lost databases and a silent Neutron are 503 and 504; anything else is a bug.
     if (status >= 300 && status < 503 && !REFUSALS.includes(status))
       this.#world.find(5, `a change of interfaces was answered with ${status}: ${body}`);
-  }
-
-  /** Whether a change of the server's interfaces may be taken now. */
-  #isFree(uuid: string): boolean {
-    const server = this.#user.look(uuid);
-    return server !== null && server.taskState === null && ["ACTIVE", "PAUSED", "SHUTOFF"].includes(server.status);
   }
 }
