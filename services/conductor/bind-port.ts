@@ -36,7 +36,7 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
       const outcome = await networking.updatePort(id, { host }, port.revision);
       if (outcome.kind === "updated") {
         if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(outcome.port) };
-        return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
+        return bindingFailed(id);
       }
       if (outcome.kind === "refused" || outcome.kind === "forbidden")
         return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
@@ -47,8 +47,8 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
 }
 
 /**
- * Returns false if no binding to the host was prepared. Neutron does not bind a port by an update to a host that has a binding, so one that no driver has
- * made, like that of a host which the server has left, is deleted.
+ * Activates the binding that was prepared for the host. Returns false if there is none, or if it could not be activated. Neutron does not bind a port by
+ * an update to a host that has a binding, so one that no driver has made, like that of a host which the server has left, is deleted.
  */
 async function activatePrepared({ networking, host, hasBindings }: PortWork, port: NeutronPort): Promise<boolean> {
   if (!hasBindings || port.host === "" || port.host === host) return false;
@@ -60,9 +60,10 @@ async function activatePrepared({ networking, host, hasBindings }: PortWork, por
 }
 
 /** Prepares a binding to the host beside the active one, and deletes those that were prepared for other hosts. */
-export async function prepareBinding(work: PortWork, port: NeutronPort): Promise<BoundPort> {
+export async function prepareBinding(work: PortWork, id: string, port: NeutronPort | undefined): Promise<BoundPort> {
+  if (port === undefined) return notFound(id);
   const { networking, host, mayWrite } = work;
-  const { id, vnicType, profile } = port;
+  const { vnicType, profile } = port;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     const bindings = await networking.bindings(id);
     if (bindings === null) return notFound(id);
@@ -75,8 +76,7 @@ export async function prepareBinding(work: PortWork, port: NeutronPort): Promise
     if (!(await mayWrite())) return UNWANTED;
     if (present !== undefined) await networking.deleteBinding(id, host);
     const outcome = await networking.createBinding(id, { host, vnicType, profile });
-    if (outcome.kind === "refused")
-      return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
+    if (outcome.kind === "refused") return bindingFailed(id);
     if (outcome.kind === "gone") return notFound(id);
   }
   return failed(`The bindings of port ${id} kept changing while one to ${host} was being prepared.`, false);
@@ -97,6 +97,8 @@ export async function deletePrepared(
 }
 
 const notFound = (id: string): Undone => failed(`Port id ${id} could not be found.`, true);
+const bindingFailed = (id: string): Undone =>
+  failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
 
 function vifOf(bound: Pick<HostBinding, "vifType" | "vifDetails" | "vnicType" | "profile">): PortVif | null {
   const { vifType, vifDetails, vnicType, profile } = bound;

@@ -25,8 +25,8 @@ export class NetworkWait {
   }
 
   /**
-   * Called for each report of a prepared guest. Returns whether the guest waits, and then calls `end` once, unless the guest is no longer wanted. A host
-   * that reports a waiting guest again says by that only that the guest has outlived the connection over which it was reported before.
+   * Called for each report of a prepared guest. Returns whether the guest waits, and then calls `end` once, unless the guest is no longer wanted. A
+   * further report of a waiting guest begins no other wait: it only shows that the guest has outlived the connection of the report before it.
    */
   reported(
     { selection, host }: { readonly selection: number; readonly host: string },
@@ -41,18 +41,22 @@ export class NetworkWait {
     waiting.then(
       (outcome) => {
         if (outcome.kind === "failed") end({ kind: "failed", reason: outcome.reason });
-        else if (outcome.kind === "plugged") end({ kind: this.#isReported(host) ? "ready" : "unreported" });
+        else if (outcome.kind !== "plugged") return;
+        else if (this.#isReported(host)) end({ kind: "ready" });
+        else {
+          // The next report begins a wait again.
+          this.#selection = -1;
+          end({ kind: "unreported" });
+        }
       },
       () => end({ kind: "broken" }),
     );
     return true;
   }
 
-  /** The next report begins a wait again. */
+  /** Whether the host has reported the guest over its present connection. */
   #isReported(host: string): boolean {
     const stream = this.#ports.streamOf(host);
-    if (stream !== null && stream === this.#reportedOn) return true;
-    this.#selection = -1;
-    return false;
+    return stream !== null && stream === this.#reportedOn;
   }
 }

@@ -49,7 +49,7 @@ export class OrderBinding {
   holdsUp(asked: Asked, isWanted: () => boolean, end: (failed: string) => void): boolean {
     const { ask, step } = asked;
     if (this.#metStep === step) return false;
-    // The order is given by the earlier question, also to a host that has come back meanwhile.
+    // The order is given when the present meeting has ended, also to a host that was lost and is back by then.
     if (this.#meetingStep === step) return true;
     const isUrgent = !PATIENT.includes(ask);
     const meeting = this.#meet(asked, isWanted, isUrgent);

@@ -110,7 +110,7 @@ async function carryOutFor(
     case "bind":
       return bindPort(work, id, port);
     case "prepare":
-      return port === undefined ? failed(`Port id ${id} could not be found.`, true) : prepareBinding(work, port);
+      return prepareBinding(work, id, port);
     case "return": {
       const bound = await bindPort(work, id, port);
       return bound.kind === "bound" ? alone(work, id, bound) : bound;
