@@ -41,7 +41,7 @@ export class RequestAnnouncer {
     return new Promise((resolve, reject) => this.#turn.add({ serverUuid, resolve, reject }));
   }
 
-  /** Each request is announced once, so no other message begins with the same one, whose UUID is the message's id. */
+  /** Each request is announced once, so the UUID of the first request is the id of this message alone. */
   #publish(announcements: readonly Announcement[]): void {
     const [id = "", ...more] = announcements.map(({ serverUuid }) => serverUuid);
     this.#bus.publish(schedulerRequestsSubject, messageOfRequest(id, more), { id }).then(
