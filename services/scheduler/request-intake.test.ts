@@ -171,6 +171,19 @@ test("a scheduler that stops ends what it has begun, and returns a message with 
   expect(rig.answers).toEqual(["retry untouched after 0 ms", "ack whole", "retry half after 0 ms"]);
 });
 
+test("a scheduler that stops gives no answer to messages that the bus has delivered again by then", async () => {
+  rig.deliver("half", ["a", "b", "c", "d", "e"]);
+  rig.deliver("expired", ["f"]);
+  await rig.untilBegun("a", "b", "c", "d");
+  rig.clock.advance(requestAckWaitMs);
+  rig.deliver("fresh", ["g"]);
+  const stopped = rig.intake.stop();
+  await turns();
+  await rig.end("a", "b", "c", "d");
+  await stopped;
+  expect(rig.answers).toEqual(["retry fresh after 0 ms"]);
+});
+
 test("work that a sweep has found waits for its turn, too, and has no message to answer", async () => {
   rig.deliver("m", ["a", "b", "c"]);
   rig.intake.offer([

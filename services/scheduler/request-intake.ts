@@ -81,11 +81,15 @@ export class RequestIntake {
     else this.#subscription = subscription;
   }
 
-  /** Takes no more work, resolves when all begun work has ended, and returns messages whose work was not begun to the queue. */
+  /**
+   * Takes no more work, and resolves when all begun work has ended. Messages whose work was not begun return to the queue, except those that the bus
+   * delivers again without an answer.
+   */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#subscription?.stop();
-    for (const { message } of this.#waiting.splice(0)) message?.left();
+    const nowMs = this.#clock.monotonic();
+    for (const { message } of this.#waiting.splice(0)) if (!message?.leaveIfExpired(nowMs)) message?.left();
     await Promise.all(this.#running);
   }
 

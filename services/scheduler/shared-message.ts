@@ -28,8 +28,8 @@ export class SharedMessage {
   }
 
   /**
-   * Leaves one piece of the work, and returns true, when the bus delivers the message again by now: what was not begun belongs to that
-   * delivery, which no late answer must disturb.
+   * Returns false until the ack wait is over. After that, leaves one piece of the work and returns true, because the bus delivers the message
+   * again, and work that was not begun belongs to that delivery. Then the message gets no answer, which would disturb that delivery.
    */
   leaveIfExpired(nowMs: number): boolean {
     if (nowMs < this.#expiresMs) return false;
