@@ -110,6 +110,20 @@ describe.skipIf(skipped !== null)(
       await boots(to, before);
     });
 
+    test("a guest that boots from one gives its swap disk up in a resize to a flavor without local disks", async () => {
+      const withSwap = orderOf([ROOT]);
+      const flavor = { ...NANO_FLAVOR, swapMib: 16 };
+      const guest = await prepared({ ...withSwap, server: { ...withSwap.server, flavor } });
+      await driver.start(guest, NEVER);
+      await boots(guest);
+      const to = await prepared(orderOf([ROOT], { host: "h2", movedFrom: { ...guest, by: "migrate" } }), other);
+      const move = { ...guest, toHost: "h2", toAttemptId: to.attemptId, live: false, force: false };
+      await driver.handOff({ ...move, listensAt: to.listensAt, orderId: "o" }, NEVER, () => undefined);
+      await other.start(to, NEVER);
+      await boots(to);
+      expect([isOpen(guest, ROOT), isOpen(to, ROOT)]).toEqual([false, true]);
+    });
+
     test("guests of two hosts have a shared volume at the same time, and a volume that is not shared has one guest only", async () => {
       const shared = { ...inCinder(4, "raw"), isMultiattach: true };
       writeFileSync(fileOf(shared), "");
