@@ -50,8 +50,16 @@ test("a limit of another resource class is told by its name, and dedicated CPUs 
     "Project p1 is over a limit for [Resource class:DISK_GB is over limit of 2 due to current usage 2 and delta 1]",
   );
   source.set(null, "class:DISK_GB", -1);
-  source.set(null, "class:PCPU", 0);
+  source.set(null, "class:PCPU", 1);
   source.set(null, "class:VCPU", 3);
+  const flavor = { id: "dedicated", name: "dedicated", vcpus: 1, ram: 64, disk: 1 };
+  expect((await rig.post("/v2.1/flavors", { flavor }, ADMIN)).statusCode).toBe(200);
+  const specs = { extra_specs: { "hw:cpu_policy": "dedicated" } };
+  expect((await rig.post("/v2.1/flavors/dedicated/os-extra_specs", specs, ADMIN)).statusCode).toBe(200);
+  expect((await boot({ flavorRef: "dedicated" })).statusCode).toBe(202);
+  expect((await boot({ flavorRef: "dedicated" })).json().forbidden.message).toBe(
+    "Project p1 is over a limit for [Resource class:PCPU is over limit of 1 due to current usage 1 and delta 1]",
+  );
   expect((await boot()).statusCode).toBe(202);
   expect((await boot()).json().forbidden.message).toContain("class:VCPU is over limit of 3");
 });
