@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "./clock.ts";
+import { stoodStill } from "./stood-still.ts";
 
 /** An operation took longer than allowed. The operation itself continues, and its result is ignored. */
 export class DeadlineError extends Error {
@@ -14,8 +15,6 @@ export class DeadlineError extends Error {
   }
 }
 
-/** A timer that is later than this shows that this process itself stood still. */
-const STALL_MS = 1_000;
 /** How long an answer that came during a stall may take to be read afterwards. */
 const READING_MS = 250;
 
@@ -33,7 +32,7 @@ export function withDeadline<Value>(
     const dueMs = clock.monotonic() + deadlineMs;
     const end = () => reject(new DeadlineError(what, deadlineMs));
     let timer = clock.setTimer(deadlineMs, () => {
-      if (clock.monotonic() - dueMs > STALL_MS) timer = clock.setTimer(READING_MS, end);
+      if (stoodStill(dueMs, clock.monotonic())) timer = clock.setTimer(READING_MS, end);
       else end();
     });
     promise.finally(() => timer.cancel()).then(resolve, reject);

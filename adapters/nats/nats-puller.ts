@@ -7,6 +7,7 @@ import {
 import type { BusMessage, ConsumerName, Subscription } from "../../runtime/bus.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Fifo } from "../../runtime/fifo.ts";
+import { stoodStill } from "../../runtime/stood-still.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 import { NatsMessage } from "./nats-message.ts";
 
@@ -16,8 +17,6 @@ const pullExpiresMs = 30_000;
 const heartbeatMs = 1_000;
 /** After this time without any message from the server the pulls count as lost. */
 const silenceMsMax = 3 * heartbeatMs;
-/** A timer that is later than this shows that this process itself stood still. */
-const latenessMsMax = heartbeatMs;
 /** How long the server may take to send the messages that it had begun to send. */
 const drainMsMax = 2_000;
 /** Pause after the server refused a pull (the consumer is gone, or there are too many pulls). */
@@ -203,7 +202,7 @@ export class NatsPuller implements Subscription, LinkUser {
     const dueMs = this.#clock.monotonic() + refusedPauseMs;
     this.#watchTimer = this.#clock.setTimer(refusedPauseMs, () => {
       const nowMs = this.#clock.monotonic();
-      if (nowMs - dueMs > latenessMsMax) this.#heardMs = nowMs;
+      if (stoodStill(dueMs, nowMs)) this.#heardMs = nowMs;
       if (this.#requested > 0 && nowMs - this.#heardMs > silenceMsMax) this.#subscribe();
       else this.#pull();
       this.#watch();
