@@ -74,8 +74,8 @@ export class SimNeutron {
   /** The ports that an agent is about to connect, or never will, each with the host of that agent. */
   readonly #plugging = new Map<string, string>();
   /**
-   * The ports and servers about which a conductor got no answer. An order to the home of a guest is given all the same then, and its ports may stay bound elsewhere until the
-   * next start or move: see docs/neutron.md.
+   * The ports and servers about which a conductor got no answer. It gives an order to the home of a guest all the same, so the ports may stay bound
+   * elsewhere until the next start or move: see docs/neutron.md.
    */
   readonly #unanswered = new Set<string>();
   #isCalm = false;
@@ -154,8 +154,8 @@ export class SimNeutron {
   }
 
   /**
-   * What calls and moves that are over have left at other hosts than their servers': ports that the server's record does not name, which a call took and could not give back, and prepared
-   * bindings. Both may be left for some minutes.
+   * What calls and moves that are over have left at hosts where their servers are not: prepared bindings, and ports that the server's record does not
+   * name because a call took them and could not give them back. Both may be left for some minutes.
    */
   async leftElsewhere(): Promise<readonly string[]> {
     const left: string[] = [];
@@ -245,8 +245,12 @@ export class SimNeutron {
 
   /** Somebody else changes the port, so that it has another revision. */
   #touch(id: string): void {
-    const port = this.#twin.all().find((one) => one.id === id);
+    const port = this.#portOf(id);
     if (port !== undefined) this.#twin.putPort({ ...port, revision: port.revision + 1 });
+  }
+
+  #portOf(id: string): NeutronPort | undefined {
+    return this.#twin.all().find((one) => one.id === id);
   }
 
   #pause(forMs: number): Promise<void> {
@@ -269,7 +273,7 @@ export class SimNeutron {
   }
 
   #plug(id: string, host: string): void {
-    const port = this.#twin.all().find((one) => one.id === id);
+    const port = this.#portOf(id);
     if (port === undefined || port.host !== host || port.status !== "DOWN") return;
     this.#plugging.delete(id);
     this.#twin.putPort({ ...port, status: "ACTIVE", revision: port.revision + 1 });
@@ -290,7 +294,7 @@ export class SimNeutron {
   /** No port may be deleted while a guest of a living server whose record names it runs, whatever is under way. */
   #watchDeletion(method: string, id: string): void {
     if (method !== "deletePort") return;
-    const port = this.#twin.all().find((one) => one.id === id);
+    const port = this.#portOf(id);
     const server = this.#servers.look(port?.deviceId ?? "");
     if (server === null || server.status === "DELETED" || server.taskState === "deleting") return;
     if (!server.spec.ports.some(({ portId }) => portId === id) || this.#servers.homesOf(server.uuid).length === 0)
