@@ -2,6 +2,7 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderList,
   CinderPage,
   CinderSnapshot,
   CinderVolume,
@@ -44,6 +45,8 @@ export class MemoryBlockStorage implements BlockStorage {
   volumesMax = Number.POSITIVE_INFINITY;
   /** Maximum number of snapshots of each project. */
   snapshotsMax = Number.POSITIVE_INFINITY;
+  /** Whether the policy lets no project have lists. */
+  forbidsLists = false;
   /** Decides about each call, by the name of its method. */
   fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
   readonly #volumes = new Map<string, Volume>();
@@ -94,9 +97,11 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
-  volumes(page: CinderPage, { callerToken }: AskedBy): Promise<readonly CinderVolume[]> {
+  volumes(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderVolume>> {
     return this.#answer("volumes", () =>
-      pageOf([...this.#volumes.values()], page, callerToken).map((volume) => this.#shown(volume, callerToken === null)),
+      this.#listed(callerToken, () =>
+        pageOf([...this.#volumes.values()], page, callerToken).map((one) => this.#shown(one, callerToken === null)),
+      ),
     );
   }
 
@@ -111,8 +116,15 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
-  snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<readonly CinderSnapshot[]> {
-    return this.#answer("snapshots", () => pageOf([...this.#snapshots.values()], page, callerToken));
+  snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderSnapshot>> {
+    return this.#answer("snapshots", () =>
+      this.#listed(callerToken, () => pageOf([...this.#snapshots.values()], page, callerToken)),
+    );
+  }
+
+  #listed<One>(callerToken: string | null, find: () => readonly One[]): CinderList<One> {
+    if (callerToken === null || !this.forbidsLists) return { kind: "listed", found: find() };
+    return { kind: "forbidden", why: "Policy doesn't allow this to be performed." };
   }
 
   createSnapshot(wanted: NewCinderSnapshot, { callerToken }: AskedBy): Promise<MakeSnapshotOutcome> {

@@ -50,6 +50,23 @@ test("a call that lets Cinder export a volume may take longer than others", asyn
   }
 });
 
+test("Cinder gets the time that its driver needs to end an attachment, and is not asked again meanwhile", async () => {
+  let asked = 0;
+  const slow = createServer((_request, response) => {
+    asked += 1;
+    setTimeout(() => response.end(JSON.stringify({ attachments: [] })), 300);
+  });
+  await new Promise<void>((resolve) => slow.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+    await clientOf(url, { timeoutMs: 50, triesMax: 3 }).deleteAttachment("a");
+    expect(asked).toBe(1);
+  } finally {
+    slow.closeAllConnections();
+    slow.close();
+  }
+});
+
 test("attachments of other servers and volumes are left out, also if Cinder ignores the filter", async () => {
   const of = (id: string, server: string, volume: string) => ({ id, instance: server, volume_id: volume });
   const attachments = [of("a", "s", "v"), of("b", "other", "v"), of("c", "s", "other")];

@@ -2,6 +2,7 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderList,
   CinderPage,
   CinderSnapshot,
   CinderVolume,
@@ -38,8 +39,11 @@ export const CINDER = {
 } as const;
 /** The first microversion in which attachments can be finished. Cinder has had it since its release Rocky. */
 const MICROVERSION = "volume 3.44";
-/** Cinder waits up to 60 s for its driver to export a volume (`rpc_response_timeout`). A call that is given up before leaves an export that nobody knows. */
-const CONNECT_TIMEOUT_MS = 75_000;
+/**
+ * Cinder waits up to 60 s for its driver to export a volume, or to end an export (`rpc_response_timeout`). A call that is given up before leaves an export that
+ * nobody knows, or one that ends later.
+ */
+const DRIVER_TIMEOUT_MS = 75_000;
 const FORBIDDEN_STATUS = 403;
 /** Cinder answers so, with 500, when it does not export a volume. */
 const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
@@ -84,16 +88,21 @@ export class CinderClient implements BlockStorage {
     }
   }
 
-  async volumes(page: CinderPage, by: AskedBy): Promise<readonly CinderVolume[]> {
-    return listedVolumes(await this.#page("volumes", page, by));
+  volumes(page: CinderPage, by: AskedBy): Promise<CinderList<CinderVolume>> {
+    return this.#page("volumes", listedVolumes, page, by);
   }
 
-  async snapshots(page: CinderPage, by: AskedBy): Promise<readonly CinderSnapshot[]> {
-    return listedSnapshots(await this.#page("snapshots", page, by));
+  snapshots(page: CinderPage, by: AskedBy): Promise<CinderList<CinderSnapshot>> {
+    return this.#page("snapshots", listedSnapshots, page, by);
   }
 
   /** Reads a page of a list with details. In this service's own name, Cinder lists all projects, of which one is asked for. */
-  async #page(collection: string, { projectId, offset, limit }: CinderPage, by: AskedBy): Promise<unknown> {
+  async #page<One>(
+    collection: string,
+    read: (body: unknown) => readonly One[],
+    { projectId, offset, limit }: CinderPage,
+    by: AskedBy,
+  ): Promise<CinderList<One>> {
     const query = new URLSearchParams({ offset: `${offset}`, limit: `${limit}` });
     if (by.callerToken === null) {
       query.set("all_tenants", "1");
@@ -101,10 +110,11 @@ export class CinderClient implements BlockStorage {
     }
     try {
       const path = `/${collection}/detail?${query}`;
-      return (await this.#call({ method: "GET", path, ...by, expect: [200] })).body;
+      const { body } = await this.#call({ method: "GET", path, ...by, expect: [200] });
+      return { kind: "listed", found: read(body) };
     } catch (error) {
-      const { status, message } = refusalOf(error);
-      if (status === FORBIDDEN_STATUS) throw new BlockStorageError("refused", message);
+      const { status, why } = refusalOf(error);
+      if (status === FORBIDDEN_STATUS) return { kind: "forbidden", why };
       throw asFault(error);
     }
   }
@@ -182,7 +192,7 @@ export class CinderClient implements BlockStorage {
     };
     try {
       const body = { attachment };
-      const patience = connector === null ? {} : { timeoutMs: CONNECT_TIMEOUT_MS };
+      const patience = connector === null ? {} : { timeoutMs: DRIVER_TIMEOUT_MS };
       const post = { method: "POST", path: "/attachments", body, ...by, ...patience, expect: [200, 202] } as const;
       const answer = await this.#call(post);
       return { kind: "reserved", attachment: attachmentOf(answer.body) };
@@ -230,7 +240,7 @@ export class CinderClient implements BlockStorage {
     try {
       const body = { attachment: { connector: connectorBody(connector) } };
       const put = { method: "PUT", path: attachmentPath(attachmentId), body, ...OWN_NAME, expect: [200] } as const;
-      const { body: connected } = await this.#call({ ...put, timeoutMs: CONNECT_TIMEOUT_MS });
+      const { body: connected } = await this.#call({ ...put, timeoutMs: DRIVER_TIMEOUT_MS });
       return { kind: "connected", attachment: attachmentOf(connected) };
     } catch (error) {
       const refusal = refusalOf(error);
@@ -252,8 +262,10 @@ export class CinderClient implements BlockStorage {
 
   async deleteAttachment(attachmentId: string): Promise<void> {
     const path = attachmentPath(attachmentId);
+    const request = { method: "DELETE", path, ...OWN_NAME, expect: [200, 202, 204] } as const;
     try {
-      await this.#call({ method: "DELETE", path, ...OWN_NAME, expect: [200, 202, 204], isRepeatable: true });
+      // Cinder waits for its driver here, too. It is not asked a second time meanwhile, because each call is more work for a driver that is slow already.
+      await this.#call({ ...request, timeoutMs: DRIVER_TIMEOUT_MS });
     } catch (error) {
       if (refusalOf(error).code !== "not-found") throw asFault(error);
     }

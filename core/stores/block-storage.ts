@@ -54,6 +54,11 @@ export interface CinderPage {
   readonly limit: number;
 }
 
+/** `forbidden`: Cinder's policy does not let the caller have the list. */
+export type CinderList<One> =
+  | { readonly kind: "listed"; readonly found: readonly One[] }
+  | { readonly kind: "forbidden"; readonly why: string };
+
 export interface NewCinderSnapshot {
   readonly volumeId: string;
   readonly name: string;
@@ -170,12 +175,12 @@ export interface CinderAttachmentFilter {
 export interface BlockStorage {
   /** The volume, or null if there is none that the caller may see. */
   volume(id: string, by: AskedBy): Promise<CinderVolume | null>;
-  volumes(page: CinderPage, by: AskedBy): Promise<readonly CinderVolume[]>;
+  volumes(page: CinderPage, by: AskedBy): Promise<CinderList<CinderVolume>>;
   /** The volumes of all projects with exactly this name, up to 1,000 of them. */
   volumesNamed(name: string): Promise<readonly CinderVolume[]>;
   /** The snapshot, or null if there is none that the caller may see. */
   snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
-  snapshots(page: CinderPage, by: AskedBy): Promise<readonly CinderSnapshot[]>;
+  snapshots(page: CinderPage, by: AskedBy): Promise<CinderList<CinderSnapshot>>;
   /** Makes a snapshot. Not repeatable: each call makes another one. */
   createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome>;
   /** Deletes a snapshot as its owner asks for it. */

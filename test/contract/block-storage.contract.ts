@@ -97,14 +97,18 @@ export function blockStorageContract(
       const { id } = made.snapshot;
       expect(made.snapshot).toMatchObject({ ...{ volumeId, name: "daily", description: "a day" }, sizeGib: 3 });
       const page = { projectId: "one", offset: 0, limit: 10 };
-      expect(await storage.snapshots(page, as("one"))).toMatchObject([{ id }]);
-      expect(await storage.snapshots(page, OWN)).toMatchObject([{ id }]);
-      expect(await storage.snapshots({ ...page, offset: 1 }, as("one"))).toEqual([]);
-      expect(await storage.snapshots(page, as("two"))).toEqual([]);
+      expect(await storage.snapshots(page, as("one"))).toMatchObject({ found: [{ id }] });
+      expect(await storage.snapshots(page, OWN)).toMatchObject({ found: [{ id }] });
+      expect(await storage.snapshots({ ...page, offset: 1 }, as("one"))).toMatchObject({ found: [] });
+      expect(await storage.snapshots(page, as("two"))).toMatchObject({ found: [] });
       expect(await storage.createSnapshot(wanted, as("two"))).toEqual({ kind: "unknown" });
       expect(await storage.removeSnapshot(id, as("two"))).toEqual({ kind: "unknown" });
       expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "deleting" });
       expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "unknown" });
+      twin.forbidsLists = true;
+      for (const list of [storage.volumes(page, as("one")), storage.snapshots(page, as("one"))])
+        expect(await list).toMatchObject({ kind: "forbidden", why: expect.stringContaining("Policy") });
+      expect(await storage.volumes(page, OWN)).toMatchObject({ kind: "listed" });
       twin.snapshotsMax = 0;
       expect(await storage.createSnapshot(wanted, as("one"))).toMatchObject({ kind: "over-quota" });
       await storage.complete((await reserve(volumeId, randomUUID(), "host-1")).id);

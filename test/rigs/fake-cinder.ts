@@ -33,8 +33,9 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
   switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}${action ?? ""}`) {
     case "GET snapshots/id": {
       if (id === "detail") {
-        const found = await twin.snapshots(pageOf(url.searchParams), by);
-        return { status: 200, body: { snapshots: found.map(snapshotDocument) } };
+        const list = await twin.snapshots(pageOf(url.searchParams), by);
+        if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
+        return { status: 200, body: { snapshots: list.found.map(snapshotDocument) } };
       }
       const snapshot = await twin.snapshot(id!, by);
       return snapshot === null ? noSnapshot(id!) : { status: 200, body: { snapshot: snapshotDocument(snapshot) } };
@@ -49,8 +50,10 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
       if (id === "detail") {
         const { searchParams: query } = url;
         const name = query.get("name");
-        const found = name === null ? await twin.volumes(pageOf(query), by) : await twin.volumesNamed(name);
-        return { status: 200, body: { volumes: found.map(volumeDocument) } };
+        const named = async () => ({ kind: "listed", found: await twin.volumesNamed(name ?? "") }) as const;
+        const list = await (name === null ? twin.volumes(pageOf(query), by) : named());
+        if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
+        return { status: 200, body: { volumes: list.found.map(volumeDocument) } };
       }
       const volume = await twin.volume(id!, by);
       return volume === null ? noVolume(id!) : { status: 200, body: { volume: volumeDocument(volume) } };

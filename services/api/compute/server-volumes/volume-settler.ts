@@ -68,8 +68,9 @@ export class VolumeSettler {
     this.#ticker.start();
   }
 
-  stop(): Promise<void> {
-    return this.#ticker.stop();
+  async stop(): Promise<void> {
+    await this.#ticker.stop();
+    await this.#ends.stop();
   }
 
   /** Looks at the volumes that wait for their cells. Rejects as the API database does. */

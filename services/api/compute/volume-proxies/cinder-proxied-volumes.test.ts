@@ -94,6 +94,10 @@ describe("with tokens of Keystone", () => {
     const id = randomUUID();
     await expect(proxied(true, strict).deleteVolume(id, as("one"))).rejects.toMatchObject({ status: 403 });
     await expect(proxied(true, strict).deleteSnapshot(id, as("one"))).rejects.toMatchObject({ status: 403 });
+    cinder.forbidsLists = true;
+    const refusal = { status: 403, message: "Policy doesn't allow this to be performed." };
+    await expect(proxied(true).volumes(PAGE, as("one"))).rejects.toMatchObject(refusal);
+    await expect(proxied(true).snapshots(PAGE, as("one"))).rejects.toMatchObject(refusal);
   });
 
   test("a silent Cinder is answered with 503, and a deletion whose answer is lost is done", async () => {

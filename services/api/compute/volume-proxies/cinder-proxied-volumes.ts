@@ -1,5 +1,5 @@
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
-import type { BlockStorage, CinderVolume, RemoveOutcome } from "../../../../core/stores/block-storage.ts";
+import type { BlockStorage, CinderList, CinderVolume, RemoveOutcome } from "../../../../core/stores/block-storage.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
@@ -36,7 +36,7 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
 
   async volumes(part: ListPart, call: KnownCall): Promise<readonly ProxiedVolume[]> {
     const page = { ...part, projectId: call.identity.projectId };
-    const found = await askNeighbour(() => this.#storage.volumes(page, this.#by(call)));
+    const found = listOf(await askNeighbour(() => this.#storage.volumes(page, this.#by(call))));
     return this.#shown(found.filter((one) => this.#isOwn(one, call)));
   }
 
@@ -73,7 +73,7 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
 
   async snapshots(part: ListPart, call: KnownCall): Promise<readonly ProxiedSnapshot[]> {
     const page = { ...part, projectId: call.identity.projectId };
-    const found = await askNeighbour(() => this.#storage.snapshots(page, this.#by(call)));
+    const found = listOf(await askNeighbour(() => this.#storage.snapshots(page, this.#by(call))));
     return found.filter((one) => this.#isOwn(one, call));
   }
 
@@ -161,6 +161,12 @@ export class CinderProxiedVolumes implements ProxiedVolumes {
       return proxied(volume, first === undefined ? null : { serverUuid: first.serverUuid, device });
     });
   }
+}
+
+/** What Cinder lists. A list that its policy does not give to the caller is refused as by Nova (403). */
+function listOf<One>(list: CinderList<One>): readonly One[] {
+  if (list.kind === "forbidden") throw new Fault(403, list.why);
+  return list.found;
 }
 
 const proxied = (volume: CinderVolume, holder: ProxiedVolume["holder"]): ProxiedVolume => ({ ...volume, holder });
