@@ -5,13 +5,13 @@ import { join } from "node:path";
 const OWNER_FILE = ".berth-owner";
 
 /**
- * Makes a temporary directory `berth-<kind>-…` that this process has to remove. It also removes directories of the same kind that were left
- * behind by killed processes. Cost: one listing of the directory for temporary files.
+ * Makes a temporary directory `berth-<kind>-…` in `parent` that this process has to remove. It also removes directories of the same kind
+ * that were left behind there by killed processes. Cost: one listing of `parent`, which is the directory for temporary files by default.
  */
-export function makeOwnedDir(kind: string): string {
+export function makeOwnedDir(kind: string, parent = tmpdir()): string {
   const prefix = `berth-${kind}-`;
-  for (const name of readdirSync(tmpdir())) if (name.startsWith(prefix)) removeIfOrphan(join(tmpdir(), name));
-  const path = mkdtempSync(join(tmpdir(), prefix));
+  for (const name of readdirSync(parent)) if (name.startsWith(prefix)) removeIfOrphan(join(parent, name));
+  const path = mkdtempSync(join(parent, prefix));
   try {
     writeFileSync(join(path, OWNER_FILE), ownerOf(process.pid));
   } catch {

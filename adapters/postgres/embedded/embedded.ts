@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, stat
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../../runtime/free-port.ts";
+import { memoryDir } from "../../../runtime/memory-dir.ts";
 import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
 import { signalTree } from "../../../runtime/process-tree.ts";
 import { type Binaries, findBinaries } from "./embedded-binaries.ts";
@@ -14,7 +15,10 @@ import { choosePostgresUser, type PostgresUser } from "./embedded-user.ts";
 export interface EmbeddedOptions {
   /** Created when missing. By default it is temporary and is removed when the server stops. */
   readonly dataDir?: string;
-  /** With false there is no fsync, and a crash of the machine loses everything. For tests. True by default. */
+  /**
+   * With false there is no fsync, a temporary data directory lies in memory where the machine has room for it, and a crash of the machine
+   * loses everything. For tests. True by default.
+   */
   readonly durable?: boolean;
   /** Further settings of Postgres, by name. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -64,7 +68,8 @@ const LOG_BYTES_MAX = 16 << 20;
  */
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
   if (options.dataDir !== undefined) return startOn(resolve(options.dataDir), options);
-  const dataDir = resolve(makeOwnedDir("postgres"));
+  const parent = options.durable === false ? memoryDir() : null;
+  const dataDir = resolve(makeOwnedDir("postgres", parent ?? undefined));
   try {
     return await startOn(dataDir, options);
   } catch (error) {
@@ -122,7 +127,8 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
     max_parallel_workers_per_gather: "0",
     log_checkpoints: "off",
     // Commits stay synchronous: the position that a ledger view must reach is that of the flushed log.
-    ...(options.durable === false ? { fsync: "off", full_page_writes: "off" } : {}),
+    // Without durability the log may lie in memory, so it is kept short.
+    ...(options.durable === false ? { fsync: "off", full_page_writes: "off", max_wal_size: "512MB" } : {}),
   };
 }
 
