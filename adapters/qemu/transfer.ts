@@ -83,12 +83,23 @@ const OPEN_S = 10;
  * when the destination has confirmed it, and the destination takes the disks only at its start.
  */
 const CAPABILITIES = ["events", "return-path", "pause-before-switchover", "late-block-activate"];
+/**
+ * For the destination of a paused guest, which is not started. It takes the disks when everything has arrived: QEMU has no other way to take them
+ * without letting the guest run. The source has released them by then.
+ */
+const CAPABILITIES_FOR_PAUSED = CAPABILITIES.filter((name) => name !== "late-block-activate");
 /** Without a limit. QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
 export const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
 
-/** Lets a guest wait for another guest's memory. Resolves with its port. With `isSecret` it must have been given the transfer's key before. */
-export async function listenForMemory(guest: QemuGuest, host: string, isSecret: boolean): Promise<number> {
-  await setCapabilities(guest, []);
+/**
+ * Lets a guest wait for another guest's memory. Resolves with its port. With `isSecret` it must have been given the transfer's key before. `isPaused`: the other
+ * guest is paused, and this one will be.
+ */
+export async function listenForMemory(
+  guest: QemuGuest,
+  { host, isSecret, isPaused }: { readonly host: string; readonly isSecret: boolean; readonly isPaused: boolean },
+): Promise<number> {
+  await setCapabilities(guest, isPaused ? CAPABILITIES_FOR_PAUSED : CAPABILITIES);
   await guest.execute("migrate-set-parameters", { "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "" });
   await guest.execute("migrate-incoming", { uri: `tcp:${bracketedHost(host)}:0` });
   const { "socket-address": addresses = [] } = await queryMigration(guest);
@@ -274,7 +285,7 @@ export async function beginMemory(
   },
 ): Promise<void> {
   const { host, port, bytesPerSecond, isSecret } = target;
-  await setCapabilities(guest, ["auto-converge"]);
+  await setCapabilities(guest, [...CAPABILITIES, "auto-converge"]);
   await guest.execute("migrate-set-parameters", {
     "max-bandwidth": bytesPerSecond,
     "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "",
@@ -338,8 +349,8 @@ export function memoryAmounts({ ram }: MigrationInfo): TransferAmounts {
   return { total: ram.total, processed: ram.transferred, remaining: ram.remaining };
 }
 
-async function setCapabilities(guest: QemuGuest, further: readonly string[]): Promise<void> {
-  const capabilities = [...CAPABILITIES, ...further].map((capability) => ({ capability, state: true }));
+async function setCapabilities(guest: QemuGuest, names: readonly string[]): Promise<void> {
+  const capabilities = names.map((capability) => ({ capability, state: true }));
   await guest.execute("migrate-set-capabilities", { capabilities });
 }
 

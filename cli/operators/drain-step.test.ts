@@ -18,7 +18,8 @@ describe("the next step of a drain for one server", () => {
     expect(nextDrainStep(server(), known())).toEqual(migrate);
     expect(nextDrainStep(server({ status: "SHUTOFF" }), known({ live: true }))).toEqual(migrate);
     const body = { "os-migrateLive": { host: null, block_migration: "auto" } };
-    expect(nextDrainStep(server(), known({ live: true }))).toEqual({ kind: "act", as: "move", body });
+    for (const status of ["ACTIVE", "PAUSED"])
+      expect(nextDrainStep(server({ status }), known({ live: true }))).toEqual({ kind: "act", as: "move", body });
   });
 
   test("is to wait while another action or the build is under way, on this host or on the next", () => {

@@ -49,10 +49,13 @@ export function nextDrainStep(server: DrainedServer | null, known: DrainKnowledg
   return stepBeforeConfirmation(server, known);
 }
 
+/** The statuses in which a server is moved with its memory. */
+const OPEN_LIVE: readonly string[] = ["ACTIVE", "PAUSED"];
+
 function stepAtHome({ status }: DrainedServer, { live, accepted, refusal }: DrainKnowledge): DrainStep {
   if (refusal !== null) return { kind: "stayed", why: refusal, hasEvents: false };
   if (accepted !== "none") return { kind: "stayed", why: `its move failed, and it is ${status}`, hasEvents: true };
-  const isLive = live && status === "ACTIVE";
+  const isLive = live && OPEN_LIVE.includes(status);
   const body = isLive ? { "os-migrateLive": { host: null, block_migration: "auto" } } : { migrate: null };
   return { kind: "act", as: "move", body };
 }

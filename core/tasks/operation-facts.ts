@@ -31,6 +31,8 @@ export interface OperationFacts {
   readonly parties: MoveParties;
   /** Whether the server must run after the operation, or after a failed rescue: a server that ran, that is in ERROR, or that was on no host. */
   readonly runs: boolean;
+  /** Whether the guest is paused after a move, at whichever host it is then. */
+  readonly pauses: boolean;
   /** Only for an evacuation: it may take the server from a host that is merely unseen. */
   readonly fenceWaived: boolean;
   /** Only for a rescue: the image from which the guest is booted. */
@@ -59,6 +61,7 @@ export function factsOf(task: Task): OperationFacts {
     migrationUuid,
     parties: { server, migrationUuid, source: source?.items ?? [] },
     runs: status === "ACTIVE" || status === "ERROR" || OPERATIONS[kind].source === "none",
+    pauses: kind === "live-migrate-paused",
     fenceWaived: operation.fenceWaived,
     rescueImage: operation.rescueImage ?? null,
     volume: operation.volume ?? null,

@@ -88,6 +88,15 @@ const DEFINITIONS = {
     finalStatus: "as-before",
     taskStates: { any: "migrating" },
   },
+  // A kind of its own, so that conductors and agents of versions that would let the guest run at its destination do not take it.
+  "live-migrate-paused": {
+    ...MOVING_LIVE,
+    route: LEAVING_SOURCE,
+    verb: null,
+    allowedFrom: ["PAUSED"],
+    finalStatus: "as-before",
+    taskStates: { any: "migrating" },
+  },
   evacuate: {
     ...MOVING_FROM_FENCED,
     route: LEAVING_FENCED,
@@ -301,6 +310,11 @@ export type MoveKind = {
 /** One entry for each kind of operation, which is the only place where the kind is defined. */
 export const OPERATIONS: Readonly<Record<OperationKind, OperationDefinition>> = DEFINITIONS;
 export const OPERATION_KINDS = Object.keys(OPERATIONS) as readonly OperationKind[];
+
+/** Whether the server's guest is moved with its memory. */
+export function isLiveMove(kind: OperationKind): boolean {
+  return kind === "live-migrate" || kind === "live-migrate-paused";
+}
 
 export function isMove(kind: OperationKind): kind is MoveKind {
   return OPERATIONS[kind].isMove;

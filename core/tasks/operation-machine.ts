@@ -164,10 +164,10 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   }
 }
 
-/** The question of the stage. No host is asked to start a server that should not run. */
+/** The question of the stage. No host is asked to start a server that should neither run nor be paused. */
 export function asksOf({ facts }: OperationWorld, stage: Stage): Ask {
   const ask = edgesOf(facts.kind, stage)?.ask ?? "nothing";
-  return (ask === "start-destination" || ask === "start-source") && !facts.runs ? "nothing" : ask;
+  return (ask === "start-destination" || ask === "start-source") && !facts.runs && !facts.pauses ? "nothing" : ask;
 }
 
 function askOf(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationEffect {

@@ -22,7 +22,17 @@ test.each([
 
 test("moves, reboots, rescues and the end of a move may start a guest, also that of a server that runs", () => {
   expect(OPERATION_KINDS.filter(startsGuest)).toEqual([
-    ...["resize", "migrate", "live-migrate", "evacuate", "unshelve", "rebuild", "confirm", "revert"],
+    ...[
+      "resize",
+      "migrate",
+      "live-migrate",
+      "live-migrate-paused",
+      "evacuate",
+      "unshelve",
+      "rebuild",
+      "confirm",
+      "revert",
+    ],
     ...["start", "reboot", "hard-reboot", "unpause", "resume", "rescue", "unrescue", "restore"],
   ]);
 });

@@ -94,6 +94,16 @@ export type DriverCapability =
   | "trusted-certs"
   | "display";
 
+/** Whether the guest that is prepared takes over another one's memory. */
+export function movesMemory({ movedFrom }: Pick<PrepareOrder, "movedFrom">): boolean {
+  return movedFrom?.by === "live-migrate" || staysPaused({ movedFrom });
+}
+
+/** Whether the other guest is paused, so that this one is paused, too, instead of started, when everything has arrived. */
+export function staysPaused({ movedFrom }: Pick<PrepareOrder, "movedFrom">): boolean {
+  return movedFrom?.by === "live-migrate-paused";
+}
+
 /** The refusal of volumes by a host whose driver lacks the capability `volumes`. */
 export const NO_VOLUMES = "the host's driver cannot attach volumes";
 
@@ -148,7 +158,8 @@ export interface Driver {
   /** Starts a prepared guest. Does nothing if the guest already runs. */
   start(guest: GuestName, signal: AbortSignal): Promise<void>;
   /**
-   * Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. To
+   * Changes a guest's power state. Does nothing if the guest is already in that state. A prepared guest to which a paused one was handed over is paused without
+   * having run. A guest that was handed over in vain is paused again, too. A guest that never ran may also be stopped. To
    * start a suspended guest is to resume it. To unrescue, start, reboot or stop a rescued guest ends its rescue: it runs from its own disk again, or
    * not at all. A hard reboot gives the guest the interfaces that are named, and no others, while it does not run. A non-maskable interrupt is sent at each call, and leaves the state as it is. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
    */

@@ -231,6 +231,14 @@ test("stops a guest that was never started, because an interrupted start may hav
   expect([answers[0]?.failed, state(), runs()]).toEqual(["", "stopped", false]);
 });
 
+test("pauses a guest that has received the memory of a paused one, without starting it", async () => {
+  await store.record({ kind: "guest", ...NAME, state: "prepared", listensAt: "h:1", atMs: 1 });
+  await driver.adopt([{ ...NAME, state: "prepared" }]);
+  power("pause", 1);
+  await answered(1);
+  expect([answers[0]?.failed, driver.calls, state()]).toEqual(["", ["pause"], "paused"]);
+});
+
 test("starts a guest that was never started before pausing it", async () => {
   await prepared();
   power("pause", 1);

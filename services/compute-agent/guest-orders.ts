@@ -248,8 +248,9 @@ export class GuestOrders {
     const hasInterfaces = work.kind === "power" && driver.capabilities.has("interfaces");
     const interfaces = hasInterfaces ? work.interfaces : null;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
-    // succeeded.
-    const isFirstStart = guest.state === "prepared" && verb !== "stop" && order.goal !== null;
+    // succeeded. One that waits for another guest, and is to be paused, has received the memory of a paused one, and does not run.
+    const isHandedOverPaused = verb === "pause" && guest.listensAt !== undefined;
+    const isFirstStart = guest.state === "prepared" && verb !== "stop" && order.goal !== null && !isHandedOverPaused;
     // A hard reboot gives the guest its interfaces itself, while the guest does not run.
     if (interfaces !== null && (isFirstStart || verb !== "hard-reboot")) await this.#align(name, interfaces, signal);
     if (isFirstStart) {

@@ -1,6 +1,7 @@
 import { ATTACH_VERB, DETACH_VERB, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { verbOf } from "../../core/tasks/operation-stages.ts";
@@ -78,14 +79,14 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "hand-over": {
       const destination = destinationOf(facts, effect.selection);
       const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
-      const live = facts.kind === "live-migrate";
+      const live = isLiveMove(facts.kind);
       const { listensAt } = given;
       const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs, listensAt };
       return { body: { $case: "handOff", value } };
     }
     case "start-destination":
     case "start-source":
-      return power("start");
+      return power(facts.pauses ? "pause" : "start");
     // A check asks only whether the host has the guest in its proper state. If so, the order changes nothing.
     case "check-destination":
       return power(facts.runs ? "start" : "stop");

@@ -1,6 +1,6 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
+import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
 import type { AskEffect } from "./operation-orders.ts";
@@ -86,7 +86,7 @@ export class OrderBinding {
     const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
     if (home === null) return null;
     const meeting = this.#needs.meet(server, home.host, { isWanted, isUrgent, tenure: this.#tenure }, step ?? "bind");
-    const waits = ask === "start-destination" && this.#facts.kind !== "live-migrate";
+    const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
   }
 
@@ -105,7 +105,7 @@ export class OrderBinding {
 
   /** Null for an order that changes nothing about the ports. */
   #portStep(ask: Ask): PortStep | null {
-    if (this.#facts.kind === "live-migrate") {
+    if (isLiveMove(this.#facts.kind)) {
       if (ask === "prepare") return "prepare";
       if (ask === "start-source") return "return";
       if (ask === "destroy-source") return "leave";

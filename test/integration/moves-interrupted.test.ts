@@ -54,6 +54,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   unshelve: ["shelve-offload"],
   start: ["stop"],
   unpause: ["pause"],
+  "live-migrate-paused": ["pause"],
   resume: ["suspend"],
   unrescue: ["rescue"],
   restore: ["soft-delete"],

@@ -92,6 +92,21 @@ describe("the actions of a server in a whole cloud", () => {
     expect(live.host).not.toBe(target);
   });
 
+  test("migrate a paused server live, which stays paused and goes on where it is then", async () => {
+    const { id, host: first } = await boot();
+    await done(id, "pause");
+    const moved = await done(id, "os-migrateLive", { host: null, block_migration: "auto" });
+    expect(moved.status).toBe("PAUSED");
+    expect(moved.host).not.toBe(first);
+    const [migration] = (await call("GET", `/v2.1/os-migrations?instance_uuid=${id}`)).json.migrations;
+    expect(migration).toMatchObject({
+      migration_type: "live-migration",
+      status: "completed",
+      dest_compute: moved.host,
+    });
+    expect(await done(id, "unpause")).toMatchObject({ status: "ACTIVE", host: moved.host });
+  });
+
   test("migrate a server with pinned CPUs live, with other CPUs at the destination that are claimed before it moves", async () => {
     const extra_specs = { "hw:cpu_policy": "dedicated" };
     await call("POST", "/v2.1/flavors", { flavor: { id: "pinned", name: "pinned", vcpus: 2, ram: 64, disk: 1 } });

@@ -25,6 +25,9 @@ const AFTER: Readonly<Record<string, ModelState>> = {
   unrescue: "running",
 };
 
+/** A guest that is paused without having run has received the memory of a paused one. */
+const HAS_MEMORY: readonly ModelState[] = ["running", "paused"];
+
 /** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
 export class ModelHost {
   readonly name: string;
@@ -155,7 +158,7 @@ export class ModelHost {
     if (revision < guest.revision) return "a later order was given";
     if (failure !== null) return failure;
     const kept = state === "stopped" && guest.state === "prepared" ? "prepared" : state;
-    this.#guests.set(attemptId, { ...guest, state: kept, revision, hasRun: guest.hasRun || kept === "running" });
+    this.#guests.set(attemptId, { ...guest, state: kept, revision, hasRun: guest.hasRun || HAS_MEMORY.includes(kept) });
     return null;
   }
 }

@@ -19,6 +19,7 @@ import {
   type FoundPower,
   type HandOffOrder,
   type KeptState,
+  movesMemory,
   NO_VOLUMES,
   type PrepareControl,
   type PrepareOrder,
@@ -175,7 +176,7 @@ export class LxdDriver implements Driver {
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const by = order.movedFrom?.by ?? "";
-    if (by === "live-migrate") return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
+    if (movesMemory(order)) return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
     try {
       const listensAt = await this.#pins.pinned(order, async (pinning) => {
         if (pinning?.devices !== undefined)

@@ -30,7 +30,7 @@ export function changePower(
     case "hard-reboot":
       return rebootGuest(guest, { ...control, isSoft: false });
     case "pause":
-      return pauseGuest(guest);
+      return pauseGuest(guest, control);
     case "unpause":
       return unpauseGuest(guest);
     case "suspend":

@@ -116,10 +116,24 @@ export async function rebootGuest(
   return boot(guest, control);
 }
 
-export async function pauseGuest(guest: QemuGuest): Promise<void> {
+/**
+ * Pauses the guest. A guest to which a paused one was handed over is paused already, and its record says so from now on. A guest that was handed over in vain has
+ * released its disks, and QEMU takes them again only for a guest that runs on, so it runs for a moment.
+ */
+export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   refuseRescued(guest);
-  const state = await guest.state();
-  if (state === "paused") return;
+  const state = await settledState(guest, control.signal);
+  if (state === "postmigrate") {
+    await run(guest, control);
+    await guest.execute("stop");
+    return;
+  }
+  if (state === "paused") {
+    if (guest.record.receives !== null || guest.record.handedTo !== null) await settleHere(guest);
+    return;
+  }
+  if (guest.record.receives === "memory")
+    throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
   if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
   await guest.execute("stop");
 }
@@ -259,6 +273,12 @@ async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">)
   const bootsFromVolume = guest.record.volumes?.some(({ isRoot }) => isRoot === true) ?? false;
   // The firmware reads the order of the boot disks at a reset only, and the volume has come since QEMU was started.
   if (bootsFromVolume && (await guest.state()) === "prelaunch") await guest.execute("system_reset");
+  await settleHere(guest);
+  await guest.execute("cont");
+}
+
+/** Records that the guest is this host's from now on, and ends its waiting for what another host hands over. */
+async function settleHere(guest: QemuGuest): Promise<void> {
   await guest.pin();
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();
@@ -273,7 +293,6 @@ async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">)
       listensAt: "",
       handedTo: null,
     });
-  await guest.execute("cont");
 }
 
 /** Resolves when the guest has powered off, or its time is over. */

@@ -17,7 +17,7 @@ import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
-import type { PrepareControl, PrepareOrder } from "../driver.ts";
+import { movesMemory, type PrepareControl, type PrepareOrder, staysPaused } from "../driver.ts";
 import { ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
 import {
@@ -109,6 +109,7 @@ export async function prepareGuest(
   const listensAt = await listen(options, guest, {
     hasSharedDisks: shared !== null,
     isMoved: order.movedFrom !== null,
+    isPaused: staysPaused(order),
   });
   await guest.change({ listensAt });
   return guest;
@@ -119,7 +120,7 @@ export async function prepareGuest(
  * and an evacuation continue with the same disks. Every other move keeps the source's disks as they are, so that it can be reverted.
  */
 function sharedSourceOf({ dirOf }: PreparerOptions, { movedFrom, serverUuid }: PrepareOrder): SharedSource | null {
-  if (movedFrom === null || !["live-migrate", "evacuate"].includes(movedFrom.by)) return null;
+  if (movedFrom === null || !(movesMemory({ movedFrom }) || movedFrom.by === "evacuate")) return null;
   const dir = dirOf(movedFrom.attemptId);
   const record = readGuestRecord(dir);
   const isIt = record?.host === movedFrom.host && record.serverUuid === serverUuid;
@@ -198,7 +199,7 @@ function rootBytes({ server }: PrepareOrder, base: BaseImage | null): number {
 }
 
 function receivesOf({ movedFrom }: PrepareOrder, hasSharedDisks: boolean): GuestRecord["receives"] {
-  if (movedFrom?.by === "live-migrate") return "memory";
+  if (movesMemory({ movedFrom })) return "memory";
   const isCold = movedFrom?.by === "resize" || movedFrom?.by === "migrate";
   return isCold && !hasSharedDisks ? "disks" : null;
 }
@@ -206,13 +207,13 @@ function receivesOf({ movedFrom }: PrepareOrder, hasSharedDisks: boolean): Guest
 async function listen(
   { transferHost: host, hasSecretTransfers: isSecret }: PreparerOptions,
   guest: QemuGuest,
-  { hasSharedDisks, isMoved }: { readonly hasSharedDisks: boolean; readonly isMoved: boolean },
+  { hasSharedDisks, isMoved, isPaused }: Readonly<Record<"hasSharedDisks" | "isMoved" | "isPaused", boolean>>,
 ): Promise<string> {
   const { receives, baseSha512, machine } = guest.record;
   if (receives === null) return isMoved ? TAKES_NOTHING : "";
   const key = isSecret ? newTransferKey() : null;
   if (key !== null) await useTransferKey(guest, key, "server");
-  const memoryPort = receives === "memory" ? await listenForMemory(guest, host, isSecret) : null;
+  const memoryPort = receives === "memory" ? await listenForMemory(guest, { host, isSecret, isPaused }) : null;
   const disksPort = hasSharedDisks ? null : await listenForDisks(guest, { host, isSecret });
   return formatTransferAddress({
     host,

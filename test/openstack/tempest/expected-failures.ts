@@ -11,10 +11,6 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   "the image of an offloaded server stays after it was unshelved, until the server is deleted or offloaded again, since later moves may need it":
     ["servers.test_server_actions.ServerActionsTestJSON.test_shelve_unshelve_server"],
-  "a paused server does not move live": [
-    "admin.test_live_migration.LiveAutoBlockMigrationV225Test.test_live_block_migration_paused",
-    "admin.test_live_migration.LiveMigrationTest.test_live_block_migration_paused",
-  ],
   "simple networks have one network, and no other can be made": [
     "servers.test_create_server_multi_nic.ServersTestMultiNic",
   ],

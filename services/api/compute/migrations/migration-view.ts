@@ -12,6 +12,7 @@ const TYPES: Readonly<Record<MoveKind, string | null>> = {
   resize: "resize",
   migrate: "migration",
   "live-migrate": "live-migration",
+  "live-migrate-paused": "live-migration",
   evacuate: "evacuation",
   unshelve: null,
   rebuild: null,

@@ -94,7 +94,8 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
     throw badRequest(`Unable to migrate instance (${server.uuid}) to current host (${host}).`);
   if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
   // Before `force` was added, filters were not applied to a named host.
-  return { kind: "live-migrate", host, forced: force || (host !== "" && call.minor < FORCE_LIVE_FROM) };
+  const kind = server.status === "PAUSED" ? "live-migrate-paused" : "live-migrate";
+  return { kind, host, forced: force || (host !== "" && call.minor < FORCE_LIVE_FROM) };
 };
 
 /**

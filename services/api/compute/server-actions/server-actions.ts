@@ -1,4 +1,4 @@
-import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { isLiveMove, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import { callerOf } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
@@ -67,7 +67,7 @@ async function move(
   const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
   const requested = await read(checks, target, body, call);
   // The note stays open, so that the settler of ports looks for bindings that the migration has left behind.
-  if (requested.kind === "live-migrate")
+  if (isLiveMove(requested.kind))
     await deps.neutron?.notes.openNotes([{ serverUuid: target.server.uuid, keptPorts: [] }]);
   await deps.mover.accept(target, requested, call, carrier);
   const { zone, manualDisk } = requested;

@@ -16,11 +16,14 @@ export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
 /** The event for a destination that was told to start or destroy its guest, and that has not answered or has failed to do it. */
 const EVENT_WAIT = "compute_wait_for_destination";
 
+const LIVE = ["live-migration", "conductor_live_migrate_instance", "compute_live_migration"] as const;
+
 /** Nova's names of the action, of the choice of a host, and of a try on a host, by kind of move. */
 const NAMES: Readonly<Record<MoveKind, readonly [action: string, schedule: string, attempt: string] | null>> = {
   resize: ["resize", "conductor_migrate_server", "compute_prep_resize"],
   migrate: ["migrate", "conductor_migrate_server", "compute_prep_resize"],
-  "live-migrate": ["live-migration", "conductor_live_migrate_instance", "compute_live_migration"],
+  "live-migrate": LIVE,
+  "live-migrate-paused": LIVE,
   evacuate: ["evacuate", "conductor_rebuild_instance", "compute_rebuild_instance"],
   unshelve: ["unshelve", "conductor_unshelve_instance", "compute_unshelve_instance"],
   // A rebuild stays on its host, so no scheduler has a record of it.

@@ -10,6 +10,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   resize: null,
   migrate: null,
   "live-migrate": null,
+  "live-migrate-paused": null,
   evacuate: null,
   unshelve: null,
   rebuild: ["rebuild", "compute_rebuild_instance"],
