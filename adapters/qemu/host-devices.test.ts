@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { DevicePort } from "../../core/pinning/host-device.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { makeSysroot, type SysrootPlan, sriovCard } from "../../test/rigs/made-up-sysroot.ts";
 import { existingMdevs, hostDeviceArguments, readyHostDevices, removeMdevs } from "./host-devices.ts";
@@ -98,8 +99,15 @@ test("the mediated devices that a host has are told by function and type, and on
 });
 
 test("QEMU opens functions by their addresses, and mediated devices by their directories", () => {
-  expect(hostDeviceArguments([device, mdev])).toEqual([
+  const placeOf = ({ slot }: DevicePort) => ({ bus: `slot${slot}` });
+  expect(hostDeviceArguments([device, mdev], placeOf)).toEqual([
     ...["-device", `vfio-pci,host=${VF},id=hostdev0`],
     ...["-device", `vfio-pci,sysfsdev=/sys/bus/mdev/devices/${mdev.uuid},id=hostdev1`],
+  ]);
+  // The names of the other devices do not depend on those of ports, which may go while the guest runs.
+  const port = { portId: "p", mac: "m", slot: 2, connection: null };
+  expect(hostDeviceArguments([{ ...device, port }, mdev], placeOf)).toEqual([
+    ...["-device", `vfio-pci,host=${VF},id=port-p,bus=slot2`],
+    ...["-device", `vfio-pci,sysfsdev=/sys/bus/mdev/devices/${mdev.uuid},id=hostdev0`],
   ]);
 });

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { deviceName, type HostDevice, type MdevSource } from "../../core/pinning/host-device.ts";
+import { type DevicePort, deviceName, type HostDevice, type MdevSource } from "../../core/pinning/host-device.ts";
 import { QemuError } from "./qemu-error.ts";
 
 const PCI = "sys/bus/pci/devices";
@@ -17,14 +17,26 @@ const POLL_MS = 20;
 /** How long the kernel may need to make a mediated device. */
 const MADE_MS = 5_000;
 
-/** Names a device in QEMU, by its place in the guest's list. */
-export const hostDeviceId = (index: number): string => `hostdev${index}`;
+/** Names a device in QEMU, by its port, or by its place among the guest's devices without ports, so that the names of the others stay when a port goes. */
+export function hostDeviceId(devices: readonly HostDevice[], device: HostDevice): string {
+  if (device.kind === "pci" && device.port !== undefined) return `port-${device.port.portId}`;
+  const others = devices.filter((one) => one.kind !== "pci" || one.port === undefined);
+  return `hostdev${others.indexOf(device)}`;
+}
 
-/** The options of QEMU for the devices. They come after all others, so that the other devices of the guest stay in their places. */
-export function hostDeviceArguments(devices: readonly HostDevice[]): readonly string[] {
-  return devices.flatMap((device, index) => {
+/**
+ * The options of QEMU for the devices. They come after all others, so that the other devices of the guest stay in their places. `placeOf` returns the properties
+ * that put a device into the slot of its port's interface, from which it can be taken while the guest runs.
+ */
+export function hostDeviceArguments(
+  devices: readonly HostDevice[],
+  placeOf: (port: DevicePort) => Readonly<Record<string, string>>,
+): readonly string[] {
+  return devices.flatMap((device) => {
     const source = device.kind === "pci" ? `host=${device.address}` : `sysfsdev=/${MDEV}/${device.uuid}`;
-    return ["-device", `vfio-pci,${source},id=${hostDeviceId(index)}`];
+    const place = device.kind === "pci" && device.port !== undefined ? placeOf(device.port) : {};
+    const properties = Object.entries({ id: hostDeviceId(devices, device), ...place });
+    return ["-device", `vfio-pci,${[source, ...properties.map(([key, value]) => `${key}=${value}`)].join()}`];
   });
 }
 

@@ -47,7 +47,12 @@ export async function plugInterface(
  * does not do so in time; it may do so later.
  */
 export async function unplugInterface(guest: QemuMonitor, id: string, signal: AbortSignal): Promise<void> {
-  const device = interfaceDevice(id);
+  await unplugDevice(guest, interfaceDevice(id), signal);
+  await removeNetwork(guest, id);
+}
+
+/** Takes an interface's device out of a guest, like `unplugInterface`, and leaves its network. */
+export async function unplugDevice(guest: QemuMonitor, device: string, signal: AbortSignal): Promise<void> {
   const untilMs = performance.now() + RELEASE_MS;
   // A device that has been asked to go already refuses that while it goes.
   if (await hasDevice(guest, device)) {
@@ -64,7 +69,6 @@ export async function unplugInterface(guest: QemuMonitor, id: string, signal: Ab
       );
     await delay(POLL_MS);
   }
-  await removeNetwork(guest, id);
 }
 
 async function addNetwork(

@@ -244,14 +244,17 @@ export class QemuGuest {
 }
 
 /** Removes a guest from its directory, even an incomplete one: its QEMU, at once, and its files. `release` is called in between. */
-export async function removeGuestDir(dir: string, release: () => void = () => undefined): Promise<void> {
+export async function removeGuestDir(
+  dir: string,
+  release: () => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
   const running = findRunningQemu(dir);
   if (running !== null) {
     process.kill(running.pid, "SIGKILL");
     if (!(await isGone(running, KILLED_MS)))
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
   }
-  release();
+  await release();
   await rm(dir, { recursive: true, force: true });
 }
 

@@ -146,7 +146,7 @@ export function qemuArguments(
     ...(machine.display === undefined ? [] : displayArguments(machine.display)),
     // It is the last PCI device of the machine itself, so that the others stay where they are when an older machine gets one.
     ...(machine.hasVolumeBus === true ? ["-device", `virtio-scsi-pci,id=${VOLUME_BUS}`] : []),
-    ...hostDeviceArguments(pinning?.devices ?? []),
+    ...hostDeviceArguments(pinning?.devices ?? [], (port) => interfacePlace(machine, port)),
     ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
     ...["-serial", "chardev:console"],
     ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],

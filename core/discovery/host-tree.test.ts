@@ -9,13 +9,22 @@ import { hostTree, type TreeOptions } from "./host-tree.ts";
 import { type InspectedHost, inspectHost } from "./inspect-host.ts";
 import { parseCpuSet } from "./parse-cpu-set.ts";
 import { parseMemoryLine, parseNumberList, parseNumberMask, parsePciId } from "./parse-values.ts";
+import type { PhysicalNetwork } from "./pci-providers.ts";
 import { spread } from "./spread.ts";
 import type { TreeProvider } from "./tree-provider.ts";
 
 const GIB = 1024 ** 3;
 const NO_FILES: HostFiles = { texts: new Map(), entries: new Map(), links: new Map(), unread: [], diskBytes: null };
 const NO_OPTIONS: TreeOptions = {
-  ...{ name: "h1", flat: false, cpuSharedSet: null, cpuDedicatedSet: null, pciDevices: null, enabledMdevTypes: [] },
+  ...{
+    name: "h1",
+    flat: false,
+    cpuSharedSet: null,
+    cpuDedicatedSet: null,
+    pciDevices: null,
+    enabledMdevTypes: [],
+    physicalNetworks: [],
+  },
   ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },
 };
 const NO_DEVICE: PciDevice = {
@@ -221,6 +230,21 @@ describe("PCI devices in the tree", () => {
     expect(below(rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["0000:3b:02.1"] }))).toMatchObject({
       "0000:3b:00.0": { SRIOV_NET_VF: { total: 1 } },
     });
+  });
+
+  test("virtual functions have the trait of the physical network that the card is connected to, by its interface or its address", () => {
+    const nic = { name: "ens1f0", macAddress: null, speedMbps: null, master: null };
+    const pci = [{ ...card, nics: [nic] }, ...vfs];
+    const traitsOf = (...physicalNetworks: readonly PhysicalNetwork[]) =>
+      rootOf(twoNodes({ pci }), { physicalNetworks }).children?.[1]?.children?.[0]?.traits;
+    const own = ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"];
+    expect(traitsOf({ name: "physnet-1.a", card: "ens1f0" })).toEqual([...own, "CUSTOM_PHYSNET_PHYSNET_1_A"]);
+    expect(traitsOf({ name: "other", card: "ens9" }, { name: "b", card: "0000:3b:00.0" })).toEqual([
+      ...own,
+      "CUSTOM_PHYSNET_B",
+    ]);
+    const { warnings } = build(twoNodes({ pci }), { physicalNetworks: [{ name: "b", card: "ens9" }] });
+    expect(warnings.join()).toContain("physical-networks names cards that the host does not have: ens9");
   });
 
   test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {

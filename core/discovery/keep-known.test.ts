@@ -43,7 +43,13 @@ function treeOf(host: InspectedHost, { flat }: { readonly flat: boolean }): Tree
     host,
     {
       ...{ name: "h", flat, cpuSharedSet: null, cpuDedicatedSet: null, reservedHostCpus: 0 },
-      ...{ reservedHostMemoryMb: 0, reservedHostDiskMb: 0, pciDevices: null, enabledMdevTypes: [] },
+      ...{
+        reservedHostMemoryMb: 0,
+        reservedHostDiskMb: 0,
+        pciDevices: null,
+        enabledMdevTypes: [],
+        physicalNetworks: [],
+      },
     },
     () => {},
   );

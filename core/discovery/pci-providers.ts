@@ -1,6 +1,7 @@
 import type { PciDevice } from "./discover-pci.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
+import { physicalNetworkTrait } from "./physical-network-trait.ts";
 import type { TreeProvider } from "./tree-provider.ts";
 
 /** Which devices are offered to guests. */
@@ -9,6 +10,15 @@ export interface PciOffer {
   readonly pciDevices: readonly string[] | null;
   /** Types of mediated devices that are offered to guests, in order of preference: a card is divided into one type only. */
   readonly enabledMdevTypes: readonly string[];
+  /** The physical networks that cards are connected to, each with the network interface or the address of a card. */
+  readonly physicalNetworks: readonly PhysicalNetwork[];
+}
+
+/** A card of a physical network, as Neutron's administrators name it. */
+export interface PhysicalNetwork {
+  readonly name: string;
+  /** The name of the card's network interface, or its address in lower case. */
+  readonly card: string;
 }
 
 /** The provider of a device, and the NUMA node near it, or null when no node is near. */
@@ -19,6 +29,9 @@ export interface DeviceProvider {
   readonly functions: Readonly<Record<string, readonly string[]>>;
   /** The type of mediated devices that are made of the device, or null. */
   readonly mdevType: string | null;
+  /** The vendor and the product of the virtual functions of a network card, and its physical network. Null where they are unknown, and for other devices. */
+  readonly vendorInfo: string | null;
+  readonly physicalNetwork: string | null;
 }
 
 const NETWORK_CLASS = "02";
@@ -46,16 +59,30 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
             : {};
     const inventories = divided?.inventories ?? totalsOf(functions);
     if (Object.keys(inventories).length === 0) return [];
-    const traits = ["COMPUTE_MANAGED_PCI_DEVICE", ...(inventories.SRIOV_NET_VF === undefined ? [] : ["HW_NIC_SRIOV"])];
+    const isNic = inventories.SRIOV_NET_VF !== undefined;
+    const physicalNetwork = isNic ? networkOf(device, offer) : null;
+    const ofNetwork = physicalNetwork === null ? [] : [physicalNetworkTrait(physicalNetwork)];
+    const traits = ["COMPUTE_MANAGED_PCI_DEVICE", ...(isNic ? ["HW_NIC_SRIOV", ...ofNetwork] : [])];
+    const [first] = functions.SRIOV_NET_VF ?? [];
+    const vf = vfs.find(({ address }) => address === first);
     const isVgpu = inventories.VGPU !== undefined;
     return [
       {
         ...{ numaNode: device.numaNode, functions, mdevType: divided?.type ?? null },
+        ...{ vendorInfo: vf === undefined ? null : vendorInfoOf(vf), physicalNetwork },
         provider: { name: device.address, inventories, traits: isVgpu ? [] : traits },
       },
     ];
   });
 }
+
+function networkOf({ address, nics }: PciDevice, { physicalNetworks }: PciOffer): string | null {
+  const names = [address.toLowerCase(), ...nics.map(({ name }) => name)];
+  return physicalNetworks.find(({ card }) => names.includes(card))?.name ?? null;
+}
+
+const vendorInfoOf = ({ vendor, device }: PciDevice): string | null =>
+  vendor === null || device === null ? null : `${vendor}:${device}`;
 
 /** Whether a device is offered to guests. A virtual function is also offered when its physical function is named. */
 function isOffered(device: PciDevice, { pciDevices }: PciOffer, parent: PciDevice | null = null): boolean {
@@ -116,7 +143,11 @@ function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): DividedD
   return { type: chosen.type, inventories: total === 0 ? {} : { VGPU: { total } } };
 }
 
-function warnOfUnused(devices: readonly PciDevice[], { pciDevices, enabledMdevTypes }: PciOffer, warn: Warn): void {
+function warnOfUnused(devices: readonly PciDevice[], offer: PciOffer, warn: Warn): void {
+  const { pciDevices, enabledMdevTypes, physicalNetworks } = offer;
+  const cards = new Set(devices.flatMap(({ address, nics }) => [address, ...nics.map(({ name }) => name)]));
+  const strangers = physicalNetworks.map(({ card }) => card).filter((card) => !cards.has(card));
+  if (strangers.length > 0) warn(`physical-networks names cards that the host does not have: ${strangers.join(",")}`);
   const names = new Set(devices.flatMap(namesOf));
   const missing = pciDevices?.filter((name) => !names.has(name)) ?? [];
   if (missing.length > 0) warn(`pci-devices names devices that the host does not have: ${missing.join(",")}`);

@@ -38,6 +38,7 @@ function treeOptionsOf(options: DiscoveryOptions): TreeOptions {
     ...options,
     name: options.host ?? nameOf(options.sysroot),
     enabledMdevTypes: options.enabledMdevTypes ?? [],
+    physicalNetworks: options.physicalNetworks ?? [],
   };
 }
 

@@ -84,13 +84,14 @@ describe("the CPUs behind providers", () => {
 });
 
 test("the devices behind a provider are those that guests get, and not the card itself", () => {
-  const source = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h"));
+  const argv = ["--sysroot", machine(), "--host", "h", "--physical-networks", "physnet1:ens1f0"];
+  const source = hostSourceOf(options("--discover", ...argv));
   const names = new Map(treeOf(source.look().hosts[0]!).providers.map(({ uuid, name }) => [uuid, name]));
   const devices = source.layoutOf("h")?.devices ?? [];
   expect(devices.map(({ provider, ...place }) => ({ name: names.get(provider), ...place }))).toEqual([
     {
-      ...{ name: "h_numa1_0000:3b:00.0", resourceClass: "SRIOV_NET_VF", mdev: null },
-      addresses: ["0000:3b:02.0", "0000:3b:02.1"],
+      ...{ name: "h_numa1_0000:3b:00.0", resourceClass: "SRIOV_NET_VF", mdev: null, vendorInfo: "8086:154c" },
+      ...{ addresses: ["0000:3b:02.0", "0000:3b:02.1"], physicalNetwork: "physnet1" },
     },
   ]);
 });

@@ -63,7 +63,7 @@ export class DiscoveredHost implements HostSource {
 const deviceProviderUuid = (root: string, device: string): string => derivedProviderUuid(`${root}_${device}`);
 
 function devicePlaces(root: string, devices: readonly DeviceProvider[]): readonly DevicePlace[] {
-  return devices.flatMap(({ provider: { name }, functions, mdevType }) => {
+  return devices.flatMap(({ provider: { name }, functions, mdevType, vendorInfo, physicalNetwork }) => {
     const provider = deviceProviderUuid(root, name);
     const divided = { provider, resourceClass: "VGPU", addresses: [] };
     return [
@@ -72,6 +72,8 @@ function devicePlaces(root: string, devices: readonly DeviceProvider[]): readonl
         resourceClass,
         addresses,
         mdev: null,
+        ...(vendorInfo !== null && { vendorInfo }),
+        ...(physicalNetwork !== null && { physicalNetwork }),
       })),
       ...(mdevType === null ? [] : [{ ...divided, mdev: { parent: name, type: mdevType } }]),
     ];

@@ -1,4 +1,5 @@
 import { parseCpuSet } from "../../core/discovery/parse-cpu-set.ts";
+import type { PhysicalNetwork } from "../../core/discovery/pci-providers.ts";
 import { boolean, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
@@ -15,6 +16,17 @@ const device: Kind<string> = {
     /^([0-9a-f]{4}:[0-9a-f]{4}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.test(given)
       ? given.toLowerCase()
       : undefined,
+};
+
+const physicalNetwork: Kind<PhysicalNetwork> = {
+  allowed: "NETWORK:CARD with the card's network interface or address, like physnet1:ens1f0 or physnet1:0000:3b:00.0",
+  placeholder: "NETWORK:CARD",
+  parse: (given) => {
+    const [, name, card] =
+      /^([^:,\s]{1,64}):([A-Za-z0-9._-]{1,15}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(given) ?? [];
+    if (name === undefined || card === undefined) return undefined;
+    return { name, card: card.includes(":") ? card.toLowerCase() : card };
+  },
 };
 
 /** An operator's settings for a machine that is inspected, common to the agent and `berth host inspect`. */
@@ -43,6 +55,10 @@ export const discoverySettings = {
   }),
   enabledMdevTypes: optional(listOf(text()), {
     about: "types of mediated devices for guests, the preferred one first",
+  }),
+  // The option `physical_device_mappings` of Neutron's SR-IOV agent.
+  physicalNetworks: optional(listOf(physicalNetwork), {
+    about: "Neutron's physical networks with the cards whose virtual functions are connected to them; a card has one",
   }),
 } as const;
 

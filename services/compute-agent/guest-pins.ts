@@ -1,10 +1,12 @@
 import { chooseDevices, claimedDevices } from "../../core/pinning/choose-devices.ts";
 import { chooseHostCpus } from "../../core/pinning/choose-host-cpus.ts";
+import { connectPorts, directPorts } from "../../core/pinning/direct-ports.ts";
 import { type GuestNeeds, guestNeedsOf } from "../../core/pinning/guest-needs.ts";
 import { type GuestPinning, isUnpinned } from "../../core/pinning/guest-pinning.ts";
 import { deviceName, type HostDevice, type MdevSource } from "../../core/pinning/host-device.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
+import { macOf } from "../../runtime/mac-of.ts";
 import type { PrepareOrder } from "./driver.ts";
 import { messageOf } from "./message-of.ts";
 
@@ -91,7 +93,7 @@ export class GuestPins {
   }
 
   #choose(
-    { host, serverUuid, attemptId, allocation }: PrepareOrder,
+    { host, serverUuid, attemptId, server, allocation }: PrepareOrder,
     needs: GuestNeeds,
     holders: readonly CpuHolder[],
   ): GuestPinning | undefined {
@@ -108,7 +110,11 @@ export class GuestPins {
       newUuid: (index) => derivedProviderUuid(`device ${index} of ${host} ${attemptId}`),
     });
     if (found.kind === "refused") throw new Error(found.reason);
-    const { devices } = found;
+    const direct = directPorts(server, allocation, macOf);
+    if (direct.kind === "refused") throw new Error(direct.reason);
+    const connected = connectPorts(found.devices, direct.ports, { layout, own: devicesOf(own) });
+    if (connected.kind === "refused") throw new Error(connected.reason);
+    const { devices } = connected;
     const pinning = devices.length === 0 ? chosen.pinning : { ...chosen.pinning, devices };
     return isUnpinned(pinning) ? undefined : pinning;
   }

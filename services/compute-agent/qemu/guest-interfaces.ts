@@ -1,9 +1,19 @@
-import { type NamedInterface, plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
+import { isDeepStrictEqual } from "node:util";
+import { hostDeviceId } from "../../../adapters/qemu/host-devices.ts";
+import {
+  type NamedInterface,
+  plugInterface,
+  unplugDevice,
+  unplugInterface,
+} from "../../../adapters/qemu/interface-plugs.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { INTERFACE_SLOTS, type UserNetwork, type VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import { DIRECT_VNIC, readConnection } from "../../../core/pinning/direct-ports.ts";
+import { deviceName, type HostDevice, type PortDevice, portDevices } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
+import type { GuestFunctions } from "./guest-functions.ts";
 import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
@@ -13,11 +23,12 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 export async function changeInterfaces(
   guest: QemuGuest,
   wanted: readonly GuestInterface[],
-  { bridge, signal }: { readonly bridge: string | null; readonly signal: AbortSignal },
+  { bridge, functions, signal }: InterfaceControl,
 ): Promise<void> {
   const { machine, receives, isSuspended } = guest.record;
   const present = namedInterfaces(machine);
-  const desired = wanted.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
+  const emulated = await followPorts(guest, wanted, { functions, signal });
+  const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
   const added = desired.filter((one) => !present.includes(one));
   const removed = present.filter((one) => !desired.includes(one));
   const isSame = added.length === 0 && removed.length === 0;
@@ -50,6 +61,66 @@ export async function changeInterfaces(
   }
   if (!isSame) await record(desired);
   await guest.serveMetadata();
+}
+
+export interface InterfaceControl {
+  readonly bridge: string | null;
+  readonly functions: GuestFunctions;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Follows the ports that are connected by virtual functions of the host: records how they are connected from the guest's next start on, and gives back the
+ * functions of those that are no longer wanted. Returns the other ports.
+ */
+async function followPorts(
+  guest: QemuGuest,
+  wanted: readonly GuestInterface[],
+  { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
+): Promise<readonly GuestInterface[]> {
+  const { pinning } = guest.record;
+  const direct = portDevices(pinning?.devices);
+  const isDirect = new Set(direct.map(({ port }) => port.portId));
+  const stranger = wanted.find(({ portId, vif }) => vif?.vnicType === DIRECT_VNIC && !isDirect.has(portId));
+  if (stranger !== undefined)
+    throw new QemuError(
+      "state",
+      `the guest has no virtual function for port ${stranger.portId}, which has the VNIC type ${DIRECT_VNIC}: create a server with the port`,
+    );
+  if (pinning === undefined || direct.length === 0) return wanted;
+  const followed = new Map(direct.map((device) => [device.port.portId, asConnected(device, wanted)]));
+  const devices: readonly HostDevice[] = (pinning.devices ?? []).map((device) =>
+    device.kind === "pci" && device.port !== undefined ? (followed.get(device.port.portId) ?? device) : device,
+  );
+  if (!isDeepStrictEqual(devices, pinning.devices)) await guest.change({ pinning: { ...pinning, devices } });
+  for (const device of direct.filter(({ port }) => wanted.every(({ portId }) => portId !== port.portId)))
+    await giveBack(guest, device, { functions, signal });
+  return wanted.filter(({ portId }) => !isDirect.has(portId));
+}
+
+/** The device as the port's present connection has it. What is not told now stays as it is. */
+function asConnected(device: PortDevice, wanted: readonly GuestInterface[]): PortDevice {
+  const one = wanted.find(({ portId }) => portId === device.port.portId);
+  if (one === undefined) return device;
+  const read = readConnection(one);
+  if (read.kind === "refused") throw new QemuError("state", read.reason);
+  const { macAddress: mac = device.port.mac } = one;
+  return { ...device, port: { ...device.port, mac, connection: read.connection ?? device.port.connection } };
+}
+
+/** The record names the function until the guest has released it and the card has forgotten its port, so that no other guest gets it before. */
+async function giveBack(
+  guest: QemuGuest,
+  device: PortDevice,
+  { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
+): Promise<void> {
+  const { pinning } = guest.record;
+  const devices = pinning?.devices ?? [];
+  if (pinning === undefined) return;
+  if (await mayChangeDevices(guest, "interfaces")) await unplugDevice(guest, hostDeviceId(devices, device), signal);
+  await functions.release(guest, [device]);
+  const left = devices.filter((one) => deviceName(one) !== device.address);
+  await guest.change({ pinning: { ...pinning, devices: left } });
 }
 
 /** The interface of a port. */

@@ -14,6 +14,7 @@ import { hasDevice } from "../../../adapters/qemu/volume-plugs.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
+import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
@@ -27,6 +28,8 @@ export interface PowerControl {
   readonly program: string;
   /** The root of the files of /sys and /dev that describe the host's devices. */
   readonly sysroot: string;
+  /** What the host's network cards know of the guest's virtual functions. */
+  readonly functions: GuestFunctions;
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
   /** What the guest reaches in QEMU's own network from its next boot on. */
@@ -52,11 +55,14 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
       return;
     case "prelaunch":
       // A guest in this state has done nothing yet that a boot would lose.
-      return (await lacksDevices(guest)) ? boot(guest, control) : run(guest, control);
+      if (await lacksDevices(guest)) return boot(guest, control);
+      await control.functions.connect(guest, control.signal);
+      return run(guest, control);
     case "paused":
     case "postmigrate":
       return run(guest, control);
     case "shutdown":
+      await control.functions.connect(guest, control.signal);
       await guest.execute("system_reset");
       return run(guest, control);
     default:
@@ -77,7 +83,7 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   if (state === "absent") {
     const { runningIn, isSuspended } = guest.record;
     if (runningIn !== null || isSuspended) await guest.change({ runningIn: null, isSuspended: false });
-    return;
+    return control.functions.release(guest);
   }
   if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
   if (state === "running") await pressPowerButton(guest, control);
@@ -85,6 +91,7 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   // This is recorded before QEMU ends, so that a guest found without its QEMU counts as stopped and not as crashed.
   await guest.change({ runningIn: null });
   await guest.end();
+  await control.functions.release(guest);
 }
 
 /** The interfaces that a guest is to have, and the host's bridge to which they are attached, if they are. */
@@ -111,7 +118,7 @@ export async function rebootGuest(
     await guest.end();
     await guest.change({ isSuspended: false });
     const { interfaces, bridge } = control.wanted;
-    await changeInterfaces(guest, interfaces, { bridge, signal: control.signal });
+    await changeInterfaces(guest, interfaces, { bridge, functions: control.functions, signal: control.signal });
   }
   return boot(guest, control);
 }
@@ -212,8 +219,9 @@ export function refuseWithDevices({ record }: QemuGuest, doing: string): void {
 
 /** Whether the guest's QEMU was started to prepare the guest or to copy its disks, without the guest's devices of its host. */
 async function lacksDevices(guest: QemuGuest): Promise<boolean> {
-  const { length } = guest.record.pinning?.devices ?? [];
-  return length > 0 && !(await hasDevice(guest, hostDeviceId(length - 1)));
+  const devices = guest.record.pinning?.devices ?? [];
+  const last = devices.at(-1);
+  return last !== undefined && !(await hasDevice(guest, hostDeviceId(devices, last)));
 }
 
 /** Lets a suspended guest continue from its saved state, which is then removed. */
@@ -251,13 +259,15 @@ async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
 
 /**
  * Starts the guest's QEMU with the guest's volumes, halted. A guest that does not get all of them keeps none, so that others can have them. Rejects with a reason
- * if devices or huge pages of the guest are gone, as after a restart of the host.
+ * if devices or huge pages of the guest are gone, as after a restart of the host, or if its virtual functions cannot be connected.
  */
-async function bootHalted(guest: QemuGuest, { program, volumes, sysroot }: PowerControl): Promise<void> {
+async function bootHalted(guest: QemuGuest, control: PowerControl): Promise<void> {
+  const { program, volumes, sysroot } = control;
   await guest.end();
   const { pinning } = guest.record;
   await readyHostDevices(pinning?.devices ?? [], sysroot);
   if (pinning !== undefined) checkHugePages(pinning, sysroot);
+  await control.functions.connect(guest, control.signal);
   await guest.boot(program, { isReceiving: false, hasDevices: true });
   try {
     await plugVolumes(guest, volumes);

@@ -10,6 +10,7 @@ import {
   type MachineNode,
   type VirtualMachine,
 } from "../../../adapters/qemu/virtual-machine.ts";
+import { directPortIds } from "../../../core/pinning/direct-ports.ts";
 import { askedOf } from "../../../core/scheduling/request/asked.ts";
 import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
@@ -52,6 +53,9 @@ export function machineOf(
     throw new Error("the server's flavor has no VCPU or no memory");
   const { name, machineType, accel, cpuModel } = options;
   const nodes = nodesOf(server);
+  // The other ports are virtual functions of the host.
+  const direct = directPortIds(server);
+  const emulated = guestInterfaces(server.ports).interfaces.filter(({ portId }) => !direct.has(portId));
   const further = options.blankDisks.map(({ role }, index) => ({
     node: `disk${index + 1}`,
     file: `disk${index + 1}.qcow2`,
@@ -64,7 +68,7 @@ export function machineOf(
     ...(nodes.length > 0 && { numaNodes: nodes }),
     disks: bootsFromVolume(server) ? further : [ROOT_DISK, ...further],
     configDrive: CONFIG_DRIVE,
-    interfaces: guestInterfaces(server.ports).interfaces.map((one) => interfaceOf(one, options.bridge)),
+    interfaces: emulated.map((one) => interfaceOf(one, options.bridge)),
     interfaceSlots: INTERFACE_SLOTS,
     hasMetadataAddress: true,
     bridge: options.bridge,

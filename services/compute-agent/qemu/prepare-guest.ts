@@ -18,6 +18,7 @@ import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { movesMemory, type PrepareControl, type PrepareOrder, staysPaused } from "../driver.ts";
+import type { GuestFunctions } from "./guest-functions.ts";
 import { ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
 import {
@@ -54,6 +55,8 @@ export interface PreparerOptions {
   readonly hasSecretTransfers: boolean;
   /** The root of the files of /sys and /dev that describe the host's devices. */
   readonly sysroot: string;
+  /** What the host's network cards know of the guest's virtual functions. */
+  readonly functions: GuestFunctions;
   /** The directory of an attempt's guest. */
   readonly dirOf: (attemptId: string) => string;
 }
@@ -101,6 +104,8 @@ export async function prepareGuest(
   }
   await followUserNetwork(guest, options.userNetwork);
   await readyHostDevices(pinning?.devices ?? [], sysroot);
+  // The ports of a moved server belong to its present guest until this one is started.
+  if (order.movedFrom === null) await options.functions.connect(guest, control.signal);
   // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
   await guest.boot(options.program, { isReceiving: receives !== null, hasDevices: order.movedFrom === null });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other

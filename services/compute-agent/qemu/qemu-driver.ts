@@ -1,8 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { existingMdevs } from "../../../adapters/qemu/host-devices.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
@@ -11,6 +10,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
+import { type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
 import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
@@ -41,6 +41,8 @@ import { CalledOffMoves } from "./called-off-moves.ts";
 import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
+import { guestDirOf, guestDirs } from "./guest-dirs.ts";
+import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
@@ -48,7 +50,7 @@ import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
-import { releaseDevices } from "./release-devices.ts";
+import { foundRecord, releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
@@ -90,6 +92,8 @@ export interface QemuDriverOptions {
   readonly layoutOf?: (host: string) => MachineLayout | null;
   /** The root of the files of /sys and /dev that describe the host's devices. */
   readonly sysroot: string;
+  /** Runs the programs that configure the host's network cards. The host's own if absent. */
+  readonly runProgram?: RunProgram | undefined;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
@@ -100,7 +104,6 @@ const CAPABILITIES = [
   ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "interfaces", "serial-console"],
 ] as const;
 const TRAITS = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
-const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
@@ -113,6 +116,7 @@ export class QemuDriver implements Driver {
   readonly #guests = new Map<string, QemuGuest>();
   readonly #calledOff: CalledOffMoves;
   readonly #pins: GuestPins;
+  readonly #functions: GuestFunctions;
   readonly #trimmer: ConsoleTrimmer;
   #onChanged: (guest: GuestName) => void = () => undefined;
 
@@ -134,6 +138,9 @@ export class QemuDriver implements Driver {
       existing: (source) => existingMdevs(source, options.sysroot),
     });
     const logs = () => [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
+    this.#functions = functionsOfGuests(new VirtualFunctions(options.sysroot, options.runProgram), () =>
+      guestDirs(options.instancesPath),
+    );
     this.#trimmer = new ConsoleTrimmer(options.clock, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
@@ -186,8 +193,9 @@ export class QemuDriver implements Driver {
 
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same directory. */
   async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
-    const records = existsSync(this.#options.instancesPath) ? this.#records() : [];
-    const own = records.filter(({ host }) => hosts.has(host)).flatMap((record) => this.#find(record) ?? []);
+    const own = this.#records()
+      .filter(({ host }) => hosts.has(host))
+      .flatMap((record) => this.#find(record) ?? []);
     return Promise.all(
       own.map(async (guest) => {
         const { host, serverUuid, attemptId } = guest.record;
@@ -197,9 +205,7 @@ export class QemuDriver implements Driver {
   }
 
   #records(): readonly GuestRecord[] {
-    const { instancesPath } = this.#options;
-    const names = readdirSync(instancesPath).filter((name) => name.startsWith(DIR_PREFIX));
-    return names.flatMap((name) => readGuestRecord(join(instancesPath, name)) ?? []);
+    return guestDirs(this.#options.instancesPath).map(({ record }) => record);
   }
 
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
@@ -211,6 +217,7 @@ export class QemuDriver implements Driver {
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const { program, transferHost, hasSecretTransfers, sysroot, userNetwork } = this.#options;
+    const functions = this.#functions;
     const dirOf = (attemptId: string) => this.#dirOf(attemptId);
     const onEvent = this.#heardFrom(order);
     try {
@@ -220,6 +227,7 @@ export class QemuDriver implements Driver {
         ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers },
         dirOf,
         sysroot,
+        functions,
         userNetwork,
       };
       const guest = await this.#pins.pinned(order, (pinning) =>
@@ -280,7 +288,7 @@ export class QemuDriver implements Driver {
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    await changeInterfaces(await this.#atRest(name), interfaces, { bridge, signal });
+    await changeInterfaces(await this.#atRest(name), interfaces, { bridge, functions: this.#functions, signal });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
@@ -327,7 +335,11 @@ export class QemuDriver implements Driver {
     this.#guests.delete(keyOf(name));
     guest?.detach();
     const [dir, { sysroot }] = [this.#dirOf(name.attemptId), this.#options];
-    await removeGuestDir(dir, () => releaseDevices(dir, { records: () => this.#records(), sysroot }));
+    await removeGuestDir(dir, async () => {
+      const record = foundRecord(dir);
+      if (record !== null) await this.#functions.release({ dir, record });
+      releaseDevices(dir, { records: () => this.#records(), sysroot });
+    });
   }
 
   /** The guest, without a transfer that is no longer wanted. */
@@ -360,15 +372,22 @@ export class QemuDriver implements Driver {
     };
   }
 
-  /** Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */
   #dirOf(attemptId: string): string {
-    const name = encodeURIComponent(attemptId).replaceAll("%2F", "+");
-    return join(this.#options.instancesPath, `${DIR_PREFIX}${name}`);
+    return guestDirOf(this.#options.instancesPath, attemptId);
   }
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
-    return { program, sysroot, userNetwork, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
+    return {
+      program,
+      sysroot,
+      userNetwork,
+      functions: this.#functions,
+      volumes: this.#volumes,
+      shutdownMs,
+      pressAgainMs,
+      signal,
+    };
   }
 }
 

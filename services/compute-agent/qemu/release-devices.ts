@@ -22,11 +22,15 @@ export function releaseDevices(
   removeGuestRecord(dir);
 }
 
-/** None for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
 function mdevsOf(dir: string): readonly HostDevice[] {
+  return (foundRecord(dir)?.pinning?.devices ?? []).filter(({ kind }) => kind === "mdev");
+}
+
+/** Null for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
+export function foundRecord(dir: string): GuestRecord | null {
   try {
-    return (readGuestRecord(dir)?.pinning?.devices ?? []).filter(({ kind }) => kind === "mdev");
+    return readGuestRecord(dir);
   } catch {
-    return [];
+    return null;
   }
 }
