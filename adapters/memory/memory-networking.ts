@@ -27,6 +27,8 @@ export type NetworkingFate = "answered" | "silent" | "lost";
 export interface TwinNetwork extends NeutronNetwork {
   readonly first: string;
   readonly size: number;
+  /** 0 if absent. */
+  readonly vlan?: number;
 }
 
 /**
@@ -59,7 +61,7 @@ export class MemoryNetworking implements Networking {
   readonly #bindings = new MemoryPortBindings({
     port: (id) => this.#ports.get(id),
     bind: (port) => void this.#ports.set(port.id, port),
-    bound: (host) => this.#bound(host),
+    bound: (host, port) => this.#bound(host, port),
   });
   readonly #newId: () => string;
 
@@ -96,14 +98,14 @@ export class MemoryNetworking implements Networking {
         .filter(({ projectId }) => filter.projectId === undefined || projectId === filter.projectId)
         .filter(({ isShared }) => filter.isShared === undefined || isShared === filter.isShared)
         .filter(({ isExternal }) => filter.isExternal === undefined || isExternal === filter.isExternal)
-        .map(shownNetwork),
+        .map((network) => shownNetwork(network, callerToken !== null)),
     );
   }
 
   autoNetwork(projectId: string, _by: AskedBy): Promise<NeutronNetwork | null> {
     return this.#answer("autoNetwork", () => {
       const network = this.#networks.get(this.autoNetworks.get(projectId) ?? "");
-      return network === undefined ? null : shownNetwork(network);
+      return network === undefined ? null : shownNetwork(network, true);
     });
   }
 
@@ -160,7 +162,14 @@ export class MemoryNetworking implements Networking {
       const deviceId = device === undefined ? port.deviceId : (device?.serverUuid ?? "");
       const addressed = { ...port, fixedAddresses };
       const profile = update.profile ?? port.profile;
-      const changed = { ...addressed, deviceId, securityGroups, profile, revision: revision + 1, ...this.#bound(host) };
+      const changed = {
+        ...addressed,
+        deviceId,
+        securityGroups,
+        profile,
+        revision: revision + 1,
+        ...this.#bound(host, port),
+      };
       this.#ports.set(id, host === port.host ? changed : afterBinding(changed));
       return { kind: "updated", port: changed };
     });
@@ -222,7 +231,7 @@ export class MemoryNetworking implements Networking {
     const { projectId, networkId, serverUuid: deviceId, securityGroups } = port;
     const made = {
       ...{ projectId, networkId, deviceId, securityGroups: securityGroups ?? [`default-of-${projectId}`] },
-      ...{ fixedAddresses: [fixed], ...this.#bound(port.host ?? "") },
+      ...{ fixedAddresses: [fixed], ...this.#bound(port.host ?? "", { vnicType: "normal", networkId }) },
     };
     const created = this.putPort(made);
     if (port.host !== null) this.#ports.set(created.id, afterBinding(created));
@@ -244,10 +253,15 @@ export class MemoryNetworking implements Networking {
     return fixed;
   }
 
-  #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "vifDetails" | "status"> {
+  #bound(
+    host: string,
+    { vnicType, networkId }: Pick<NeutronPort, "vnicType" | "networkId">,
+  ): Pick<NeutronPort, "host" | "vifType" | "vifDetails" | "status"> {
     const vifDetails = {};
     if (host === "") return { host, vifType: "unbound", vifDetails, status: "DOWN" };
     if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, vifDetails, status: "DOWN" };
+    const vlan = String(this.#networks.get(networkId)?.vlan ?? 0);
+    if (vnicType === "direct") return { host, vifType: "hw_veb", vifDetails: { vlan }, status: this.statusWhenBound };
     return { host, vifType: "ovs", vifDetails: { bridge_name: `br-${host}` }, status: this.statusWhenBound };
   }
 
@@ -285,7 +299,13 @@ const EMPTY = {
 /** What callers do not see of a port's binding. */
 const UNSEEN = { host: "", vifType: "", vifDetails: {}, profile: {}, groups: [] };
 
-const shownNetwork = ({ first: _first, size: _size, ...network }: TwinNetwork): NeutronNetwork => network;
+/** Callers see no physical networks. */
+function shownNetwork(
+  { first: _first, size: _size, vlan: _vlan, physicalNetwork, ...network }: TwinNetwork,
+  isCaller: boolean,
+): NeutronNetwork {
+  return isCaller || physicalNetwork === undefined ? network : { ...network, physicalNetwork };
+}
 
 /** Neutron binds a port after it has written the answer, and raises the revision once more. */
 const afterBinding = (port: NeutronPort): NeutronPort => ({ ...port, revision: port.revision + 1 });

@@ -9,7 +9,7 @@ export class MemoryPortBindings {
   readonly #ports: {
     port(id: string): NeutronPort | undefined;
     bind(port: NeutronPort): void;
-    bound(host: string): Bound;
+    bound(host: string, port: Pick<NeutronPort, "vnicType" | "networkId">): Bound;
   };
   /** By port. Those of ports that are gone do not count. */
   readonly #prepared = new Map<string, readonly HostBinding[]>();
@@ -19,7 +19,7 @@ export class MemoryPortBindings {
   constructor(ports: {
     port(id: string): NeutronPort | undefined;
     bind(port: NeutronPort): void;
-    bound(host: string): Bound;
+    bound(host: string, port: Pick<NeutronPort, "vnicType" | "networkId">): Bound;
   }) {
     this.#ports = ports;
   }
@@ -55,7 +55,7 @@ export class MemoryPortBindings {
     const isActive = this.lacksActive(portId);
     const isTaken = (port.host === wanted.host && !isActive) || this.isPrepared(portId, wanted.host);
     if (isTaken) return { kind: "exists" };
-    const { vifType, vifDetails, status } = this.#ports.bound(wanted.host);
+    const { vifType, vifDetails, status } = this.#ports.bound(wanted.host, port);
     if (vifType === BINDING_FAILED) return { kind: "refused", why: "Request Failed: internal server error" };
     const binding: HostBinding = { ...wanted, isActive, vifType, vifDetails };
     if (isActive) this.#withoutActive.delete(portId);
@@ -74,7 +74,7 @@ export class MemoryPortBindings {
     const former = { ...activeOf(port), isActive: false, vifType: "unbound", vifDetails: {} };
     const others = this.#of(portId).filter((one) => one !== chosen);
     this.#prepared.set(portId, port.host === "" ? others : [...others, former]);
-    const { status } = this.#ports.bound(host);
+    const { status } = this.#ports.bound(host, port);
     this.#ports.bind({ ...port, host, vifType, vifDetails, vnicType, profile, status, revision: port.revision + 1 });
     return "active";
   }
@@ -83,7 +83,7 @@ export class MemoryPortBindings {
     const port = this.#ports.port(portId);
     if (port?.host === host) {
       this.#withoutActive.add(portId);
-      this.#ports.bind({ ...port, ...this.#ports.bound(""), revision: port.revision + 1 });
+      this.#ports.bind({ ...port, ...this.#ports.bound("", port), revision: port.revision + 1 });
     }
     this.#prepared.set(
       portId,

@@ -21,7 +21,15 @@ export function networkOf(document: unknown): NeutronNetwork {
     isShared: network.shared === true,
     isExternal: network["router:external"] === true,
     subnetIds: listOf(network.subnets).filter((subnet) => typeof subnet === "string"),
+    ...physicalNetworkOf(network),
   };
+}
+
+/** A network of several segments has the physical network of the first segment that has one, as in Nova. Source: `_get_physnet_tunneled_info` in nova/network/neutron.py. */
+function physicalNetworkOf(network: DocumentFields): { readonly physicalNetwork?: string } {
+  const segments = [network, ...listOf(network.segments).map(documentFields)];
+  const name = segments.map((segment) => textField(segment["provider:physical_network"])).find((one) => one !== "");
+  return name === undefined ? {} : { physicalNetwork: name };
 }
 
 /** Reads a port as Neutron shows it. Throws a `NetworkingError` if it has no id. */

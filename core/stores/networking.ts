@@ -10,6 +10,8 @@ export interface NeutronNetwork {
   /** A network outside the cloud (`router:external`). */
   readonly isExternal: boolean;
   readonly subnetIds: readonly string[];
+  /** The physical network of a flat or VLAN network. Absent for other networks, and for callers who may not see it. */
+  readonly physicalNetwork?: string;
 }
 
 export interface FixedAddress {

@@ -1,8 +1,10 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName } from "./journal.ts";
+import { portDevicesOf } from "./port-devices-of.ts";
 
 /** The report on an attempt for a conductor. */
 export function attemptReportOf(entry: GuestEntry): AttemptReport {
@@ -50,10 +52,17 @@ interface Asked {
 export class AttemptReporter {
   readonly #store: GuestStore;
   readonly #anyWelcomed: () => ConductorStream | null;
+  readonly #pinningOf: (name: GuestName) => GuestPinning | null;
   /** The conductors that ordered an attempt, by attempt id. */
   readonly #askedBy = new Map<string, Asked>();
 
-  constructor(store: GuestStore, anyWelcomed: () => ConductorStream | null) {
+  /** `pinningOf` reads the devices of the host that a guest has. */
+  constructor(
+    store: GuestStore,
+    anyWelcomed: () => ConductorStream | null,
+    pinningOf: (name: GuestName) => GuestPinning | null = () => null,
+  ) {
+    this.#pinningOf = pinningOf;
     this.#store = store;
     this.#anyWelcomed = anyWelcomed;
   }
@@ -78,7 +87,9 @@ export class AttemptReporter {
 
   /** Reports the state of a known attempt. An attempt whose end is not yet durable is reported as building. */
   reportState(entry: GuestEntry): void {
-    const report = attemptReportOf(entry);
+    const devices =
+      entry.state === "failed" || entry.state === "building" ? undefined : portDevicesOf(entry, this.#pinningOf);
+    const report = { ...attemptReportOf(entry), devices };
     this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
   }
 

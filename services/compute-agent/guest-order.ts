@@ -1,6 +1,6 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
-import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
+import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
 import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
@@ -24,8 +24,8 @@ export interface GuestOrder {
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
-  /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. */
-  answer(to: ConductorStream, failed: string): void;
+  /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. `devices` connect the guest's direct ports. */
+  answer(to: ConductorStream, failed: string, devices?: PortDevices): void;
 }
 
 const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
@@ -99,7 +99,8 @@ export function orderOfHandOff(message: HandOff): GuestOrder {
 /** Answers an order whose message has an order id. */
 export function answering(message: Power | HandOff): GuestOrder["answer"] {
   const { orderId } = message;
-  return (to, failed) => to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed } } });
+  return (to, failed, devices) =>
+    to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed, devices } } });
 }
 
 function nameOf({ host, serverUuid, attemptId }: Start | Power | HandOff): GuestName {

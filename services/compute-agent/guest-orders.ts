@@ -32,6 +32,7 @@ import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
+import { portDevicesOf } from "./port-devices-of.ts";
 
 /** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
@@ -154,7 +155,9 @@ export class GuestOrders {
     const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
     const end = (failed: string) => {
       if (this.#open.get(key) === taken) this.#open.delete(key);
-      for (const stream of taken.asked) order.answer(stream, failed);
+      const isStarted = failed === "" && order.work.kind === "power" && order.goal === "running";
+      const devices = isStarted ? portDevicesOf(name, (guest) => this.#deps.driver.pinningOf(guest)) : undefined;
+      for (const stream of taken.asked) order.answer(stream, failed, devices);
     };
     done.then(
       () => end(""),

@@ -142,7 +142,7 @@ function assemble(
   const { clock, driver } = deps;
   const { store, remover, observer, events } = parts;
   const anyWelcomed = (): ConductorStream | null => links.anyWelcomed();
-  const reporter = new AttemptReporter(store, anyWelcomed);
+  const reporter = new AttemptReporter(store, anyWelcomed, (name) => driver.pinningOf(name));
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
   const builder = new GuestBuilder({ store, driver, remover, reporter, clock, events, limits });
   const treeOfHost = (host: HostConfig) => treeOf(host, driver.traits, settings.bootedAtMs);

@@ -1,5 +1,7 @@
 import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
 import type { HostBinding } from "../../core/stores/port-bindings.ts";
+import { withDevice } from "../../core/tasks/port-profile.ts";
+import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif } from "../../proto/gen/berth/shared.ts";
 import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
 
@@ -12,6 +14,8 @@ export interface PortWork {
   readonly serverUuid: string;
   readonly host: string;
   readonly hasBindings: boolean;
+  /** The functions of the host that connect direct ports, by the port's id; those that are known. */
+  readonly devices: ReadonlyMap<string, PortDevice>;
   /** Whether this conductor still carries out the task. Asked before each change. */
   readonly mayWrite: () => Promise<boolean>;
 }
@@ -30,10 +34,12 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
   let port = first;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     if (port === undefined || port.deviceId !== serverUuid) return notFound(id);
-    if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(port) };
+    const profile = withDevice(port.profile, work.devices.get(id));
+    const isTold = profile === port.profile;
+    if (isTold && port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(port) };
     if (!(await mayWrite())) return UNWANTED;
     if (!(await activatePrepared(work, port))) {
-      const outcome = await networking.updatePort(id, { host }, port.revision);
+      const outcome = await networking.updatePort(id, { host, ...(!isTold && { profile }) }, port.revision);
       if (outcome.kind === "updated") {
         if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(outcome.port) };
         return bindingFailed(id);

@@ -94,7 +94,7 @@ describe("a build whose host is lost while the prepared guest waits for its netw
       releaser: { tryRelease: async () => "down" },
       needs: {
         meet: () => null,
-        plugged: () =>
+        connected: () =>
           new Promise<PluggingOutcome>((resolve) => {
             plug = () => resolve({ kind: "plugged" });
           }),

@@ -15,7 +15,7 @@ import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.t
 import { hopChange } from "../../core/tasks/hop-change.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
-import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type AttemptReport, FailureKind, GuestState, type PortDevice } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -103,7 +103,7 @@ export class BuildRun implements TaskRun {
       case GuestState.GUEST_STATE_PAUSED:
       case GuestState.GUEST_STATE_SUSPENDED:
       case GuestState.GUEST_STATE_RESCUED:
-        if (selection === current) this.#prepared(selection);
+        if (selection === current) this.#prepared(selection, report.devices?.devices ?? []);
         else this.#clear(selection);
         break;
       case GuestState.GUEST_STATE_FAILED:
@@ -132,10 +132,10 @@ export class BuildRun implements TaskRun {
   }
 
   /** The guest exists, and waits for its network before it may run. That wait has a deadline of its own. */
-  #prepared(selection: number): void {
-    const at = { selection, host: this.#hostOf(selection) };
-    const isWanted = () => this.#isAt(selection);
-    if (this.#network.reported(at, isWanted, (end) => this.#networkEnded(selection, end))) this.#deadline?.cancel();
+  #prepared(selection: number, devices: readonly PortDevice[]): void {
+    const at = { selection, host: this.#hostOf(selection), devices };
+    const need = { isWanted: () => this.#isAt(selection), tenure: this.tenure };
+    if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#deadline?.cancel();
     else this.#step({ kind: "prepared", selection });
   }
 

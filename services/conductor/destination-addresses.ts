@@ -1,7 +1,8 @@
 import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
+import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
-import { type AttemptReport, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type AttemptReport, GuestState, type PortDevice } from "../../proto/gen/berth/agent.ts";
 import { NO_NEEDS } from "./neighbour-needs.ts";
 import { type AskEffect, orderOf } from "./operation-orders.ts";
 import type { RunPorts } from "./task-run.ts";
@@ -10,9 +11,9 @@ import type { RunPorts } from "./task-run.ts";
 const RELEASES_MAX = 3;
 
 /**
- * The addresses at which the destinations of one operation listen for a hand-over. A destination names its address when it reports that
- * its guest is prepared. The address is kept in memory only: a conductor that takes the task over asks the destination again, with a
- * repeated `Build`, which is answered by the attempt's state out of the agent's journal.
+ * The addresses at which the destinations of one operation listen for a hand-over, and the functions of the destinations that connect the server's direct
+ * ports. A destination names both when it reports that its guest is prepared. They are kept in memory only: a conductor that takes the task over asks the
+ * destination again, with a repeated `Build`, which is answered by the attempt's state out of the agent's records.
  */
 export class DestinationAddresses {
   readonly #facts: OperationFacts;
@@ -20,6 +21,7 @@ export class DestinationAddresses {
   readonly #ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">;
   /** By selection. Empty where a destination named no address, or did not answer. */
   readonly #known = new Map<number, string>();
+  readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
 
   constructor(facts: OperationFacts, tenure: Tenure, ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">) {
@@ -28,14 +30,26 @@ export class DestinationAddresses {
     this.#ports = ports;
   }
 
-  /** Null when nothing is known of this destination. */
-  of(selection: number): string | null {
-    return this.#known.get(selection) ?? null;
+  /** Empty where nothing is known of the destination. */
+  of(selection: number): string {
+    return this.#known.get(selection) ?? "";
+  }
+
+  /** The functions that connect the server's direct ports at the destination. Empty where the destination named none. */
+  devicesOf(selection: number): readonly PortDevice[] {
+    return this.#devices.get(selection) ?? [];
+  }
+
+  /** Whether the destination must be asked before the order: for its address, or for the functions to which the server's direct ports are bound there. */
+  lacks({ ask, selection }: Pick<AskEffect, "ask" | "selection">): boolean {
+    const needs = ask === "hand-over" || (ask === "start-destination" && directPortIds(this.#facts.after).size > 0);
+    return needs && !this.#known.has(selection);
   }
 
   /** Handles a destination's report on its guest. Returns true when the destination was asked for it and has now answered. */
-  told({ state, listensAt }: AttemptReport, selection: number): boolean {
+  told({ state, listensAt, devices }: AttemptReport, selection: number): boolean {
     if (state === GuestState.GUEST_STATE_BUILDING) return false;
+    if (devices !== undefined) this.#devices.set(selection, devices.devices);
     // Agents refuse longer addresses of their drivers.
     const isSound = state === GuestState.GUEST_STATE_PREPARED && listensAt.length <= LISTENS_AT_CHARS_MAX;
     if (isSound) this.#known.set(selection, listensAt);

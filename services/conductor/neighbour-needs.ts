@@ -1,12 +1,13 @@
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
+import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerPort, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Need, Undone } from "./patient-calls.ts";
-import { PortBinder, type PortStep, type Vifs } from "./port-binder.ts";
+import { type BindOutcome, PortBinder, type PortWish, type Vifs } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
-import { VifPlugging } from "./vif-plugging.ts";
+import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
 
 /** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
@@ -43,7 +44,7 @@ export class NeighbourNeeds {
   }
 
   /**
-   * Binds the server's ports to the host, or does with them what `step` says, and connects the volumes to it. Null if neither is needed. The promise does
+   * Binds the server's ports to the host, or does with them what `wish` says, and connects the volumes to it. Null if neither is needed. The promise does
    * not reject because of a neighbour.
    */
   meet(
@@ -53,11 +54,35 @@ export class NeighbourNeeds {
     },
     host: string,
     need: Need,
-    step: PortStep = "bind",
+    wish: PortWish = {},
   ): Promise<NeedsOutcome> | null {
     const connecting = this.#volumes.connect(server.uuid, server.volumes, { ...need, host });
-    const binding = this.#ports.bind(server, host, need, step);
+    const binding = this.#ports.bind(server, host, need, wish);
     return connecting === null && binding === null ? null : both(connecting, binding);
+  }
+
+  /** Tells Neutron which functions of the host connect the ports of a prepared guest, and waits until its interfaces are connected to their networks. Null if neither is needed. */
+  connected(
+    server: ServerSpec,
+    host: string,
+    devices: readonly PortDevice[],
+    need: Need,
+  ): Promise<PluggingOutcome> | null {
+    const telling = devices.length === 0 ? null : this.#ports.bind(server, host, need, { devices });
+    return telling === null
+      ? this.plugged(server, host, need.isWanted)
+      : this.#toldAndPlugged(telling, server, host, need);
+  }
+
+  async #toldAndPlugged(
+    telling: Promise<BindOutcome>,
+    server: ServerSpec,
+    host: string,
+    { isWanted }: Need,
+  ): Promise<PluggingOutcome> {
+    const told = await telling;
+    if (told.kind !== "bound") return told;
+    return (await this.plugged(server, host, isWanted)) ?? { kind: "plugged" };
   }
 
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */

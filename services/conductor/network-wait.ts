@@ -1,5 +1,7 @@
 import type { AgentStream } from "../../core/agent/link.ts";
+import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Need } from "./patient-calls.ts";
 import type { RunPorts } from "./task-run.ts";
 
 /**
@@ -29,13 +31,15 @@ export class NetworkWait {
    * further report of a waiting guest begins no other wait: it only shows that the guest has outlived the connection of the report before it.
    */
   reported(
-    { selection, host }: { readonly selection: number; readonly host: string },
-    isWanted: () => boolean,
+    at: { readonly selection: number; readonly host: string; readonly devices: readonly PortDevice[] },
+    need: Need,
     end: (end: NetworkWaitEnd) => void,
   ): boolean {
+    const { selection, host, devices } = at;
+    const { isWanted } = need;
     this.#reportedOn = this.#ports.streamOf(host);
     if (this.#selection === selection) return true;
-    const waiting = this.#ports.needs.plugged(this.#server, host, isWanted);
+    const waiting = this.#ports.needs.connected(this.#server, host, devices, need);
     if (waiting === null || !isWanted()) return false;
     this.#selection = selection;
     waiting.then(

@@ -134,6 +134,20 @@ function build(facts: OperationFacts, selection: number, given: Omit<Given, "lis
   return { body: { $case: "build", value } };
 }
 
+/** How long a host that can be given up has for an attempt, and the reason why it is given up then. */
+export function attemptLimit({ attemptTimeoutMs, hostGraceMs }: Limits): {
+  readonly ms: number;
+  readonly reason: string;
+} {
+  const workMs = 2 * attemptTimeoutMs;
+  return { ms: workMs + hostGraceMs, reason: `no outcome within ${Math.round(workMs / 1_000)} s` };
+}
+
+interface Limits {
+  readonly attemptTimeoutMs: number;
+  readonly hostGraceMs: number;
+}
+
 /** Whether a host that does not answer in time counts as failed. */
 export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
 

@@ -30,6 +30,7 @@ import { EvacuatedSource } from "./evacuated-source.ts";
 import { HeldTask, type Permission } from "./held-task.ts";
 import {
   type AskedGuest,
+  attemptLimit,
   isGivenUp,
   ORDER_WAITS,
   orderIdOf,
@@ -73,7 +74,7 @@ export class OperationRun implements TaskRun {
     this.#timers = new RunTimers(ports.clock);
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
-    this.#binding = new OrderBinding(ports.needs, facts, this.tenure);
+    this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#addresses.devicesOf(at));
     this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
@@ -120,7 +121,8 @@ export class OperationRun implements TaskRun {
       return;
     }
     const answersQuestion = this.#addresses.told(report, selection);
-    if (asked?.ask === "hand-over" && asked.selection === selection) {
+    const isAt = asked?.selection === selection;
+    if (isAt && (asked.ask === "hand-over" || (asked.ask === "start-destination" && answersQuestion))) {
       if (answersQuestion) this.#send();
     } else if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
@@ -145,7 +147,7 @@ export class OperationRun implements TaskRun {
     const asked = this.#asked;
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
-    else if (report.failed === "") this.#answered(asked, "");
+    else if (report.failed === "") this.#binding.afterOrder(asked, report, () => this.#answered(asked, ""));
     // The promise rejects only when the conductor stops.
     else this.#refused(asked, report.failed).catch(() => this.abandon());
   }
@@ -239,12 +241,9 @@ export class OperationRun implements TaskRun {
 
   /** Called each time the stage is entered and each time its host comes back. */
   #ask(asked: AskedGuest): void {
-    const { settings } = this.#ports;
     if (isGivenUp(asked.ask)) {
-      const reason = `no outcome within ${Math.round((2 * settings.attemptTimeoutMs) / 1_000)} s`;
-      this.#timers.setDeadline(2 * settings.attemptTimeoutMs + settings.hostGraceMs, () =>
-        this.#step({ kind: "failed", step: asked.step, reason, final: false }),
-      );
+      const { ms, reason } = attemptLimit(this.#ports.settings);
+      this.#timers.setDeadline(ms, () => this.#step({ kind: "failed", step: asked.step, reason, final: false }));
     }
     if (asked.ask === "start-destination" && OPERATIONS[this.#world.facts.kind].source === "fenced") {
       // The promise rejects only when the conductor stops.
@@ -287,13 +286,13 @@ export class OperationRun implements TaskRun {
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
-    if (this.#binding.holdsUp(asked, isWanted, bound)) return;
-    const listensAt = asked.ask === "hand-over" ? this.#addresses.of(asked.selection) : "";
+    const isUnknown = this.#addresses.lacks(asked);
+    if (isUnknown) this.#learnAddress(asked);
+    if (isUnknown || this.#binding.holdsUp(asked, isWanted, bound)) return;
     // The promise rejects only when the conductor stops.
     if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
-    else if (listensAt === null) this.#learnAddress(asked);
     else {
-      stream.send(this.#orderFor(asked, listensAt));
+      stream.send(this.#orderFor(asked));
       if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
       else this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());
     }
@@ -309,10 +308,11 @@ export class OperationRun implements TaskRun {
     }
   }
 
-  #orderFor(asked: AskedGuest, listensAt = ""): ConductorMessage {
-    const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), listensAt };
+  #orderFor(asked: AskedGuest): ConductorMessage {
+    const listensAt = this.#addresses.of(asked.selection);
     const { attemptTimeoutMs: timeoutMs } = this.#ports.settings;
-    return orderOf(this.#world.facts, asked, { ...at, timeoutMs, traceparent: this.#span.traceparent });
+    const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), listensAt, timeoutMs };
+    return orderOf(this.#world.facts, asked, { ...at, traceparent: this.#span.traceparent });
   }
 
   #learnAddress(asked: AskedGuest): void {

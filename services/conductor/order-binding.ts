@@ -2,6 +2,7 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
+import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
 import type { AskEffect } from "./operation-orders.ts";
 import type { PortStep } from "./port-binder.ts";
@@ -26,12 +27,20 @@ export class OrderBinding {
   readonly #needs: NeighbourNeeds;
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
+  readonly #devicesOf: (selection: number) => readonly PortDevice[];
   /** The step whose needs are being met. */
   #meetingStep = -1;
   #metStep = -1;
   #met = NO_NEEDS;
 
-  constructor(needs: NeighbourNeeds, facts: OperationFacts, tenure: Tenure) {
+  /** `devicesOf` returns the functions that connect the server's direct ports at a destination. */
+  constructor(
+    needs: NeighbourNeeds,
+    facts: OperationFacts,
+    tenure: Tenure,
+    devicesOf: (selection: number) => readonly PortDevice[] = () => [],
+  ) {
+    this.#devicesOf = devicesOf;
     this.#needs = needs;
     this.#facts = facts;
     this.#tenure = tenure;
@@ -78,6 +87,23 @@ export class OrderBinding {
     return true;
   }
 
+  /**
+   * Called when a host has carried out an order. A guest that runs at its source again has its functions there, while Neutron may know those of the
+   * destination: Neutron is told once, and `end` is called then, whether or not it has answered. Calls `end` at once if there is nothing to tell.
+   */
+  afterOrder(
+    { ask, place }: Pick<AskEffect, "ask"> & Pick<Asked, "place">,
+    { devices }: OrderReport,
+    end: () => void,
+  ): void {
+    const { uuid, ports } = this.#facts.after;
+    const server = { uuid, ports: ask === "start-source" && devices !== undefined ? ports : [], volumes: [] };
+    const need = { isWanted: () => true, isUrgent: true, tenure: this.#tenure };
+    const telling = this.#needs.meet(server, place.host, need, { devices: devices?.devices ?? [] });
+    if (telling === null) end();
+    else telling.then(end, end);
+  }
+
   #meet(asked: Asked, isWanted: () => boolean, isUrgent: boolean): Promise<NeedsOutcome> | null {
     const { ask, place, selection } = asked;
     const { uuid, ports } = this.#facts.after;
@@ -85,7 +111,9 @@ export class OrderBinding {
     const server = { uuid, ports: step === null ? [] : ports, volumes: this.#volumesFor(ask) };
     const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
     if (home === null) return null;
-    const meeting = this.#needs.meet(server, home.host, { isWanted, isUrgent, tenure: this.#tenure }, step ?? "bind");
+    const devices = ask === "start-destination" ? this.#devicesOf(selection) : [];
+    const wish = { step: step ?? "bind", devices } as const;
+    const meeting = this.#needs.meet(server, home.host, { isWanted, isUrgent, tenure: this.#tenure }, wish);
     const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
   }

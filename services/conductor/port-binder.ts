@@ -1,4 +1,5 @@
 import { type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type BoundPort, bindPort, deletePrepared, type PortWork, prepareBinding } from "./bind-port.ts";
@@ -17,6 +18,12 @@ export type BindOutcome = { readonly kind: "bound"; readonly vifs: Vifs } | Undo
  * - `leave`: they lose the bindings that were prepared for hosts other than this one.
  */
 export type PortStep = "bind" | "prepare" | "return" | "leave";
+
+/** What becomes of the ports, `bind` if absent, and the functions of the host that connect the direct ones; none if absent. */
+export interface PortWish {
+  readonly step?: PortStep;
+  readonly devices?: readonly PortDevice[];
+}
 
 /** Neutron may be upgraded while this process runs. */
 const SUPPORT_KNOWN_MS = 600_000;
@@ -57,7 +64,7 @@ export class PortBinder {
     server: Pick<ServerSpec, "uuid" | "ports">,
     host: string,
     need: Need,
-    step: PortStep = "bind",
+    { step = "bind", devices = [] }: PortWish = {},
   ): Promise<BindOutcome> | null {
     // Ports of Berth's own have no MAC address in the server's record.
     const ids = server.ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
@@ -69,7 +76,8 @@ export class PortBinder {
       const ports = await networking.ports({ deviceIds: [server.uuid] }, OWN_NAME);
       const needsBindings = step !== "bind" || ports.some((port) => port.host !== "" && port.host !== host);
       const hasBindings = needsBindings && (await this.#hasBindings(networking));
-      const work = { networking, serverUuid: server.uuid, host, hasBindings, mayWrite };
+      const byPort = new Map(devices.map((device) => [device.portId, device]));
+      const work = { networking, serverUuid: server.uuid, host, hasBindings, mayWrite, devices: byPort };
       return carryOut(work, step, ids, new Map(ports.map((port) => [port.id, port])));
     });
   }

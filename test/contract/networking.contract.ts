@@ -45,6 +45,14 @@ export function putExternalNetwork(twin: MemoryNetworking, size: number): string
   return id;
 }
 
+/** Puts a VLAN network of the project `one`, which is on the physical network `physnet1`, and returns its id. */
+export function putVlanNetwork(twin: MemoryNetworking): string {
+  const id = "0a1e0000-6e65-4000-8000-00000000000f";
+  const place = { subnetIds: [randomUUID()], first: "10.3.0.10", size: 4, physicalNetwork: "physnet1", vlan: 105 };
+  twin.putNetwork({ id, name: "vlan", projectId: "one", isShared: false, isExternal: false, ...place });
+  return id;
+}
+
 export function newPort(values: Partial<NewNeutronPort> = {}): NewNeutronPort {
   return {
     ...{ projectId: "one", networkId: OWN_NETWORK, serverUuid: randomUUID(), deviceOwner: "compute:nova" },
@@ -89,6 +97,22 @@ export function networkingContract(
       expect(shared.map(({ id }) => id)).toEqual([SHARED_NETWORK]);
       const ofOne = await networking.networks({ projectId: "one", isShared: false }, as("one"));
       expect(ofOne.map(({ id }) => id)).toEqual([OWN_NETWORK]);
+    });
+
+    test("shows the physical network of a network to this service alone", async () => {
+      const ids = [putVlanNetwork(twin)];
+      const physical = async (by: typeof OWN | ReturnType<typeof as>) =>
+        (await networking.networks({ ids }, by)).map(({ physicalNetwork }) => physicalNetwork);
+      expect(await physical(OWN)).toEqual(["physnet1"]);
+      expect(await physical(as("one"))).toEqual([undefined]);
+    });
+
+    test("binds a direct port by the card's own switch, with the VLAN of its network", async () => {
+      const { id } = twin.putPort({ projectId: "one", networkId: putVlanNetwork(twin), vnicType: "direct" });
+      const profile = { trusted: "true", pci_slot: "0000:3b:02.0" };
+      const bound = await networking.updatePort(id, { host: "h", profile }, await revisionOf(id));
+      expect(bound).toMatchObject({ kind: "updated", port: { vnicType: "direct", vifType: "hw_veb", profile } });
+      expect((await networking.ports({ id }, OWN))[0]).toMatchObject({ vifDetails: { vlan: "105" }, profile });
     });
 
     test("makes a network for a project without any, where it can", async () => {

@@ -153,6 +153,7 @@ function networkDocument(network: NeutronNetwork) {
     ...owner,
     shared,
     subnets,
+    ...(network.physicalNetwork !== undefined && { "provider:physical_network": network.physicalNetwork }),
     "router:external": network.isExternal,
     admin_state_up: true,
     status: "ACTIVE",

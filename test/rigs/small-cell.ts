@@ -14,7 +14,7 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
-import type { ServerPort, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { PortResourceRequest, ServerPort, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -243,6 +243,7 @@ export class CellOn<Store extends CellStore> {
       readonly vcpus?: number;
       readonly attemptsMax?: number;
       readonly ports?: readonly ServerPort[];
+      readonly portRequests?: readonly PortResourceRequest[];
       readonly volumes?: readonly ServerVolume[];
     } = {},
   ): Promise<Uint8Array> {
@@ -252,7 +253,10 @@ export class CellOn<Store extends CellStore> {
       server,
       task: server,
       hosts,
-      spec: { metadata, ports: [...(options.ports ?? [])], volumes: [...(options.volumes ?? [])] },
+      spec: {
+        ...{ metadata, ports: [...(options.ports ?? [])], volumes: [...(options.volumes ?? [])] },
+        portRequests: [...(options.portRequests ?? [])],
+      },
       ...(options.vcpus ? { vcpus: options.vcpus } : {}),
       ...(options.attemptsMax ? { attemptsMax: options.attemptsMax } : {}),
     });

@@ -362,6 +362,8 @@ export interface OrderReport {
   orderId: string;
   /** Empty when the order was carried out, otherwise why it failed. */
   failed: string;
+  /** As in AttemptReport: the functions with which a guest was started. */
+  devices?: PortDevices | undefined;
 }
 
 /** Lets the prepared guest run. It is sent only after the cell's database names this host and attempt as the server's home. */
@@ -405,6 +407,23 @@ export interface AttemptReport {
    * listen.
    */
   listensAt: string;
+  /** The functions of the host that connect the server's direct ports. Absent if there are none, and from an agent of an older version. */
+  devices?: PortDevices | undefined;
+}
+
+export interface PortDevices {
+  devices: PortDevice[];
+}
+
+/** A virtual function, as Neutron's agent on the host wants to have it in the profile of the port's binding. */
+export interface PortDevice {
+  portId: string;
+  /** Its PCI address, as 0000:3b:02.0. */
+  pciSlot: string;
+  /** Its vendor and product, as 8086:154c; empty where it is unknown. */
+  pciVendorInfo: string;
+  /** Empty where it is unknown. */
+  physicalNetwork: string;
 }
 
 export interface ListGuests {
@@ -3342,7 +3361,7 @@ export const TransferredBytes: MessageFns<TransferredBytes> = {
 };
 
 function createBaseOrderReport(): OrderReport {
-  return { host: "", serverUuid: "", attemptId: "", orderId: "", failed: "" };
+  return { host: "", serverUuid: "", attemptId: "", orderId: "", failed: "", devices: undefined };
 }
 
 export const OrderReport: MessageFns<OrderReport> = {
@@ -3361,6 +3380,9 @@ export const OrderReport: MessageFns<OrderReport> = {
     }
     if (message.failed !== "") {
       writer.uint32(42).string(message.failed);
+    }
+    if (message.devices !== undefined) {
+      PortDevices.encode(message.devices, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -3418,6 +3440,14 @@ export const OrderReport: MessageFns<OrderReport> = {
             message.failed = reader.string();
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.devices = PortDevices.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3440,6 +3470,9 @@ export const OrderReport: MessageFns<OrderReport> = {
     message.attemptId = object.attemptId ?? "";
     message.orderId = object.orderId ?? "";
     message.failed = object.failed ?? "";
+    message.devices = (object.devices !== undefined && object.devices !== null)
+      ? PortDevices.fromPartial(object.devices)
+      : undefined;
     return message;
   },
 };
@@ -3706,7 +3739,17 @@ export const DestroyReport: MessageFns<DestroyReport> = {
 };
 
 function createBaseAttemptReport(): AttemptReport {
-  return { host: "", serverUuid: "", attemptId: "", state: 0, failure: 0, reason: "", step: "", listensAt: "" };
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    state: 0,
+    failure: 0,
+    reason: "",
+    step: "",
+    listensAt: "",
+    devices: undefined,
+  };
 }
 
 export const AttemptReport: MessageFns<AttemptReport> = {
@@ -3734,6 +3777,9 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     }
     if (message.listensAt !== "") {
       writer.uint32(66).string(message.listensAt);
+    }
+    if (message.devices !== undefined) {
+      PortDevices.encode(message.devices, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -3815,6 +3861,14 @@ export const AttemptReport: MessageFns<AttemptReport> = {
             message.listensAt = reader.string();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.devices = PortDevices.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3840,6 +3894,155 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     message.reason = object.reason ?? "";
     message.step = object.step ?? "";
     message.listensAt = object.listensAt ?? "";
+    message.devices = (object.devices !== undefined && object.devices !== null)
+      ? PortDevices.fromPartial(object.devices)
+      : undefined;
+    return message;
+  },
+};
+
+function createBasePortDevices(): PortDevices {
+  return { devices: [] };
+}
+
+export const PortDevices: MessageFns<PortDevices> = {
+  encode(message: PortDevices, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.devices) {
+      PortDevice.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PortDevices {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePortDevices();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.devices.push(PortDevice.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PortDevices>): PortDevices {
+    return PortDevices.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PortDevices>): PortDevices {
+    const message = createBasePortDevices();
+    message.devices = object.devices?.map((e) => PortDevice.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBasePortDevice(): PortDevice {
+  return { portId: "", pciSlot: "", pciVendorInfo: "", physicalNetwork: "" };
+}
+
+export const PortDevice: MessageFns<PortDevice> = {
+  encode(message: PortDevice, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.portId !== "") {
+      writer.uint32(10).string(message.portId);
+    }
+    if (message.pciSlot !== "") {
+      writer.uint32(18).string(message.pciSlot);
+    }
+    if (message.pciVendorInfo !== "") {
+      writer.uint32(26).string(message.pciVendorInfo);
+    }
+    if (message.physicalNetwork !== "") {
+      writer.uint32(34).string(message.physicalNetwork);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PortDevice {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePortDevice();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.portId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pciSlot = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.pciVendorInfo = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.physicalNetwork = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PortDevice>): PortDevice {
+    return PortDevice.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PortDevice>): PortDevice {
+    const message = createBasePortDevice();
+    message.portId = object.portId ?? "";
+    message.pciSlot = object.pciSlot ?? "";
+    message.pciVendorInfo = object.pciVendorInfo ?? "";
+    message.physicalNetwork = object.physicalNetwork ?? "";
     return message;
   },
 };

@@ -1,3 +1,4 @@
+import { DIRECT_VNIC } from "../../../../core/pinning/direct-ports.ts";
 import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
 import { BINDING_FAILED, type NeutronPort } from "../../../../core/stores/networking.ts";
 import { attachChange } from "../../../../core/tasks/port-change.ts";
@@ -41,6 +42,10 @@ export async function attachInNeutron(
   });
   if (connection === undefined)
     throw badRequest(`No specific network was requested and none are available for project '${spec.projectId}'.`);
+  if (connection.physicalNetwork !== null)
+    throw badRequest(
+      `Port ${connection.port?.id} has the VNIC type ${DIRECT_VNIC}, and can only be given to a server when the server is created.`,
+    );
   let attached: ServerPort | null = null;
   const keptPorts = connection.port === null ? [] : [connection.port.id];
   await withOpenNote(deps.notes, { serverUuid: uuid, keptPorts }, async (opened) => {

@@ -1,3 +1,4 @@
+import { DIRECT_VNIC } from "../../../../core/pinning/direct-ports.ts";
 import { type NeutronNetwork, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import { type KnownCall, mayDo } from "../../http/call.ts";
@@ -13,6 +14,8 @@ export interface Connection {
   /** The address that the made port must have, or null for any. */
   readonly address: string | null;
   readonly tag: string;
+  /** The physical network whose cards can connect a direct port; null for any other port. */
+  readonly physicalNetwork: string | null;
 }
 
 /** The networks in a body, as its schema has checked them. */
@@ -74,9 +77,11 @@ export function readConnections(
     const known = await findNetworks(deps, from, asked, networkIds);
     for (const { networkId, address } of asked)
       if (networkId !== null && address !== null) await refuseTakenAddress(deps, from, networkId, address);
+    const physical = await physicalNetworks(deps, [...ports.values()]);
     return asked.map(({ portId, address, tag }, at) => {
       const network = known.get(networkIds[at] ?? "") ?? unseen(networkIds[at] ?? "");
-      return { network, port: portId === null ? null : (ports.get(portId) ?? null), address, tag };
+      const port = portId === null ? null : (ports.get(portId) ?? null);
+      return { network, port, address, tag, physicalNetwork: physical.get(portId ?? "") ?? null };
     });
   });
 }
@@ -102,7 +107,7 @@ async function onlyNetwork(
   }
   if (network === null) return [];
   refuseUnusable(network, call);
-  return [{ network, port: null, address: null, tag: "" }];
+  return [{ network, port: null, address: null, tag: "", physicalNetwork: null }];
 }
 
 function readNetwork(
@@ -149,7 +154,34 @@ async function findPort(
     throw badRequest(
       `Port ${id} requests resources by its QoS policy, which Berth does not claim yet: use a port without one.`,
     );
+  if (!VNIC_TYPES.includes(port.vnicType))
+    throw badRequest(
+      `Port ${id} has the VNIC type ${port.vnicType}, with which Berth cannot connect servers: make a port with one of ${VNIC_TYPES.join(", ")}.`,
+    );
   return port;
+}
+
+/** The VNIC types with which hosts can connect servers. Bare metal nodes are connected by Neutron alone. */
+const VNIC_TYPES: readonly string[] = ["normal", DIRECT_VNIC, "baremetal"];
+
+/** The physical networks of the direct ports, by port. Only this service sees them. Refuses a direct port on a network that has none. */
+async function physicalNetworks(
+  { networking }: NeutronDeps,
+  ports: readonly NeutronPort[],
+): Promise<ReadonlyMap<string, string>> {
+  const direct = ports.filter(({ vnicType }) => vnicType === DIRECT_VNIC);
+  if (direct.length === 0) return new Map();
+  const ids = [...new Set(direct.map(({ networkId }) => networkId))];
+  const networks = new Map((await networking.networks({ ids }, OWN_NAME)).map((one) => [one.id, one]));
+  const found = direct.map(({ id, networkId }): [string, string] => {
+    const { physicalNetwork } = networks.get(networkId) ?? {};
+    if (physicalNetwork === undefined)
+      throw badRequest(
+        `Port ${id} has the VNIC type ${DIRECT_VNIC}, and its network ${networkId} has no physical network: take a port on a flat or VLAN network.`,
+      );
+    return [id, physicalNetwork];
+  });
+  return new Map(found);
 }
 
 /** Finds the networks by id. Those that the body names must be visible to the caller; a visible port may be on another one. */

@@ -1,4 +1,5 @@
 import { type Networking, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
+import { withoutDevice } from "../../../../core/tasks/port-profile.ts";
 
 /** How often a port is read again that somebody else changes at the same time. */
 const TRIES_MAX = 5;
@@ -29,8 +30,10 @@ export async function releasePorts(
 
 /** Takes a port away from its server. False if others kept changing it. A port that the server no longer has stays as it is. */
 export function unbindPort(networking: Networking, port: NeutronPort, serverUuid: string): Promise<boolean> {
-  return takeAway(networking, port, serverUuid, async ({ id, revision }) => {
-    const { kind } = await networking.updatePort(id, { device: null }, revision);
+  return takeAway(networking, port, serverUuid, async ({ id, revision, profile }) => {
+    const left = withoutDevice(profile);
+    const unbound = { device: null, ...(left !== profile && { profile: left }) };
+    const { kind } = await networking.updatePort(id, unbound, revision);
     if (kind === "updated" || kind === "gone") return "done";
     return kind === "changed" ? kind : "refused";
   });

@@ -4,6 +4,7 @@ import { badRequest, conflict } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { connectToNeutron } from "../neutron-ports/connect-to-neutron.ts";
+import { directRequests } from "../neutron-ports/direct-requests.ts";
 import { readConnections } from "../neutron-ports/read-connections.ts";
 import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -39,7 +40,7 @@ export async function planConnections(
     const asked = { call, projectId, servers: from.servers, faults: REFUSALS };
     const connections = await readConnections(neutron, body.server.networks, asked);
     return {
-      requests: [],
+      requests: directRequests(connections),
       connect: (specs) => connectToNeutron(neutron, specs, connections, call, from.securityGroups),
     };
   }
