@@ -1,5 +1,5 @@
-import { readFileSync, rmSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
+import { constants, readFileSync, rmSync } from "node:fs";
+import { type FileHandle, open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -42,19 +42,35 @@ export interface GuestRecord {
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
 }
 
-/** Writes the record so that a crash leaves either the old one or the new one. */
+/** Room that is kept beside the record for the next one: records are smaller. */
+const SPARE_BYTES = 16_384;
+
+/**
+ * Writes the record so that a crash leaves either the old one or the new one. It is written over a spare file, and leaves a new one, so that guests can be
+ * stopped and moved away on a disk that is full: a record that has no room would keep them from it.
+ */
 export async function writeGuestRecord(dir: string, record: GuestRecord): Promise<void> {
   const path = join(dir, FILE);
-  const file = await open(`${path}.new`, "w", 0o600);
+  const spare = `${path}.new`;
+  const text = Buffer.from(`${JSON.stringify({ version: VERSION, ...record }, null, 2)}\n`);
+  const file = await open(spare, constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
-    await file.writeFile(`${JSON.stringify({ version: VERSION, ...record }, null, 2)}\n`);
+    await writeAll(file, text);
+    await file.truncate(text.length);
     await file.sync();
   } finally {
     await file.close();
   }
-  await rename(`${path}.new`, path);
+  await rename(spare, path);
   const folder = await open(dirname(path));
   await folder.sync().finally(() => folder.close());
+  // Without a spare, the next record needs room of its own.
+  await writeFile(spare, Buffer.alloc(SPARE_BYTES), { mode: 0o600 }).catch(() => undefined);
+}
+
+async function writeAll(file: FileHandle, text: Buffer): Promise<void> {
+  for (let done = 0; done < text.length; )
+    done += (await file.write(text, done, text.length - done, done)).bytesWritten;
 }
 
 /** Removes the record of a guest that is being destroyed, at once. */

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, openSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -105,7 +105,7 @@ export class QemuGuest {
       failed = error.message;
     });
     child.once("exit", (code, signal) => {
-      failed ??= this.#complaint() ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
+      failed ??= this.#complaint() ?? this.#lackOfRoom() ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
     });
     child.unref();
     try {
@@ -230,6 +230,16 @@ export class QemuGuest {
   #because(): string {
     const complaint = this.#complaint();
     return complaint === null ? "" : `: ${complaint}`;
+  }
+
+  /** Why QEMU may have ended without a word: what it writes into the guest's directory has no room. Null when there is room. */
+  #lackOfRoom(): string | null {
+    try {
+      const { bavail } = statfsSync(this.dir);
+      return bavail > 0 ? null : `no space left on device: QEMU cannot write its files into ${this.dir}`;
+    } catch {
+      return null;
+    }
   }
 
   /** The last line that QEMU wrote to its errors. */

@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, readFile, rename, truncate } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { Batcher } from "../../runtime/batcher.ts";
@@ -6,6 +6,8 @@ import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
 import { JournalLock } from "./journal-lock.ts";
 import { syncDirectory } from "./sync-directory.ts";
 
+/** Room that is kept beside the journal for a disk that is full. Some thousand records need it: orders that stop, move and remove guests. */
+const RESERVE_BYTES = 1_048_576;
 /** Maximum number of records in one write. */
 const BATCH_RECORDS_MAX = 4_096;
 
@@ -18,7 +20,7 @@ type Order =
  * on disk (fdatasync) before the next one is written, so a crash can tear only the last line. No caller was told that its records are
  * durable, so it is dropped. A torn line lacks its end, or contains zeros where the disk had not yet written. Any other bad line was
  * damaged after it was written. `load` then rejects and says which line it is and what can be done. From `load` to `close` the journal is
- * locked against other processes.
+ * locked against other processes. A reserve of space is kept in a file beside it and given up when the disk is full, so that the agent goes on meanwhile.
  */
 export class FileJournal implements Journal {
   readonly #path: string;
@@ -26,6 +28,8 @@ export class FileJournal implements Journal {
   #file: FileHandle | null = null;
   #lock: JournalLock | null = null;
   #length = 0;
+  /** The size of the file without what a failed write may have left. */
+  #soundBytes = 0;
   #broken: JournalError | null = null;
   #idle: Promise<unknown> = Promise.resolve();
 
@@ -40,7 +44,7 @@ export class FileJournal implements Journal {
 
   async load(): Promise<readonly JournalRecord[]> {
     await mkdir(dirname(this.#path), { recursive: true });
-    this.#lock = JournalLock.take(this.#path);
+    this.#lock = await this.#takeLock();
     const { records, soundBytes, bytes } = await readJournal(this.#path).catch((error) => {
       this.#unlock();
       throw error;
@@ -49,7 +53,20 @@ export class FileJournal implements Journal {
     this.#file = await open(this.#path, "a", 0o600);
     syncDirectory(dirname(this.#path));
     this.#length = records.length;
+    this.#soundBytes = soundBytes;
+    await this.#keepReserve();
     return records;
+  }
+
+  /** Its file needs a little room, too. */
+  async #takeLock(): Promise<JournalLock> {
+    try {
+      return JournalLock.take(this.#path);
+    } catch (error) {
+      const { code } = error as { readonly code?: string };
+      if (code !== "io" || !(await this.#giveUpReserve())) throw error;
+      return JournalLock.take(this.#path);
+    }
   }
 
   append(record: JournalRecord): Promise<void> {
@@ -87,8 +104,9 @@ export class FileJournal implements Journal {
     try {
       const compaction = orders.findLast((order) => order.kind === "compact");
       const records = orders.flatMap((order) => (order.kind === "append" ? [order.record] : []));
-      if (compaction?.kind === "compact") await this.#rewrite([...compaction.survivors(), ...records]);
-      else await this.#write(records);
+      const isRewritten =
+        compaction?.kind === "compact" && (await this.#tryRewrite([...compaction.survivors(), ...records]));
+      if (!isRewritten && records.length > 0) await this.#write(records);
       return orders.map(() => undefined);
     } catch (error) {
       this.#broken = new JournalError("io", `cannot write the journal ${this.#path}`, { cause: error });
@@ -99,16 +117,65 @@ export class FileJournal implements Journal {
   async #write(records: readonly JournalRecord[]): Promise<void> {
     const file = this.#file;
     if (file === null) throw new Error("the journal is not open");
-    await file.appendFile(lineOf(records));
-    await file.datasync();
+    const line = Buffer.from(lineOf(records));
+    await this.#append(file, line).catch(async (error: unknown) => {
+      if (!isFull(error) || !(await this.#giveUpReserve())) throw error;
+      // A part of the line may have been written.
+      await file.truncate(this.#soundBytes);
+      await this.#append(file, line);
+    });
+    this.#soundBytes += line.length;
     this.#length += records.length;
   }
 
-  async #rewrite(records: readonly JournalRecord[]): Promise<void> {
+  async #append(file: FileHandle, line: Buffer): Promise<void> {
+    await file.appendFile(line);
+    await file.datasync();
+  }
+
+  get #reserve(): string {
+    return `${this.#path}.reserve`;
+  }
+
+  /** Without a reserve, a disk that is full ends the agent. */
+  async #keepReserve(): Promise<void> {
+    const found = await stat(this.#reserve).catch(() => null);
+    if (found?.size === RESERVE_BYTES) return;
+    await writeFile(this.#reserve, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 }).catch(() => this.#giveUpReserve());
+  }
+
+  /** Resolves with false if there is none. */
+  async #giveUpReserve(): Promise<boolean> {
+    const isThere = (await stat(this.#reserve).catch(() => null)) !== null;
+    await rm(this.#reserve, { force: true });
+    return isThere;
+  }
+
+  /** Resolves with false on a disk that is full: the journal stays as long as it is. */
+  async #tryRewrite(records: readonly JournalRecord[]): Promise<boolean> {
     const fresh = `${this.#path}.new`;
-    const file = await open(fresh, "w", 0o600);
+    await rm(fresh, { force: true });
+    const file = await open(fresh, "a", 0o600);
+    try {
+      await this.#rewrite(records, { fresh, file });
+      return true;
+    } catch (error) {
+      await file.close().catch(() => undefined);
+      await rm(fresh, { force: true });
+      if (!isFull(error)) throw error;
+      return false;
+    }
+  }
+
+  async #rewrite(
+    records: readonly JournalRecord[],
+    { fresh, file }: { readonly fresh: string; readonly file: FileHandle },
+  ): Promise<void> {
+    let bytes = 0;
     for (let start = 0; start < records.length; start += BATCH_RECORDS_MAX) {
-      await file.appendFile(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
+      const line = Buffer.from(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
+      await file.appendFile(line);
+      bytes += line.length;
     }
     await file.sync();
     await rename(fresh, this.#path);
@@ -116,8 +183,14 @@ export class FileJournal implements Journal {
     await this.#file?.close();
     this.#file = file;
     this.#length = records.length;
+    this.#soundBytes = bytes;
+    await this.#keepReserve();
   }
 }
+
+/** The codes of a disk, or a user's share of it, that is full. */
+const FULL: readonly string[] = ["ENOSPC", "EDQUOT"];
+const isFull = (error: unknown): boolean => FULL.includes((error as NodeJS.ErrnoException).code ?? "");
 
 function lineOf(records: readonly JournalRecord[]): string {
   const text = JSON.stringify(records);

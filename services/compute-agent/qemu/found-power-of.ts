@@ -2,6 +2,9 @@ import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import type { FoundPower } from "../driver.ts";
 
+/** QEMU's state of a guest that it has halted because a write found no room. The guest lost nothing, and goes on with the write when it continues. */
+export const STALLED = "io-error";
+
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
   const { hasRun, handedTo, runningIn, isSuspended, rescue } = guest.record;
@@ -12,6 +15,7 @@ export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "suspended":
     case "finish-migrate":
       return rescue === undefined ? "running" : "rescued";
+    case STALLED:
     case "paused":
       // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.
       return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";

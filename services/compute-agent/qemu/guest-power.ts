@@ -14,6 +14,7 @@ import { hasDevice } from "../../../adapters/qemu/volume-plugs.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
+import { STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
@@ -60,6 +61,7 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
       return run(guest, control);
     case "paused":
     case "postmigrate":
+    case STALLED:
       return run(guest, control);
     case "shutdown":
       await control.functions.connect(guest, control.signal);
@@ -135,7 +137,7 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
     await guest.execute("stop");
     return;
   }
-  if (state === "paused") {
+  if (state === "paused" || state === STALLED) {
     if (guest.record.receives !== null || guest.record.handedTo !== null) await settleHere(guest);
     return;
   }
@@ -148,7 +150,7 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
 export async function unpauseGuest(guest: QemuGuest): Promise<void> {
   const state = await guest.state();
   if (state === "running") return;
-  if (state !== "paused") throw new QemuError("state", `the guest is not paused (${state})`);
+  if (state !== "paused" && state !== STALLED) throw new QemuError("state", `the guest is not paused (${state})`);
   await guest.execute("cont");
 }
 

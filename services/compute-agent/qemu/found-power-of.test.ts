@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { foundPowerOf } from "./found-power-of.ts";
+
+const found = (state: string, values: Parameters<typeof guestRecord>[0] = {}) =>
+  foundPowerOf({ record: guestRecord({ hasRun: true, ...values }) } as QemuGuest, state);
+
+test("a guest that QEMU has halted because its disk is full counts as paused, so that nothing boots it anew", () => {
+  expect(found("io-error")).toBe("paused");
+  // Such a guest cannot be at its source's switch-over.
+  expect(found("io-error", { hasRun: false })).toBe("stopped");
+});
+
+test("a guest that never ran, or whose memory is saved, is told by its record", () => {
+  expect(found("paused", { hasRun: false })).toBe("stopped");
+  expect(found("absent", { isSuspended: true })).toBe("suspended");
+});
