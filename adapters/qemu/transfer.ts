@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
 import { bracketedHost } from "../../runtime/address-text.ts";
-import { checkDisksServer } from "./check-disks-server.ts";
+import { type AnswerWait, checkDisksServer } from "./check-disks-server.ts";
 import { freePortAt } from "./free-port-at.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
@@ -164,10 +164,10 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
 export async function mirrorDisks(
   guest: QemuGuest,
   target: DiskPlaces & { readonly isSameBase: boolean },
-  control: { readonly signal: AbortSignal; onProgress(disks: TransferAmounts): void },
+  control: AnswerWait & { onProgress(disks: TransferAmounts): void },
 ): Promise<void> {
   // Each disk has a place before the first one is copied.
-  const places = await openPlaces(guest, target);
+  const places = await openPlaces(guest, target, control);
   for (const { node, place } of places) {
     await guest.execute("blockdev-mirror", {
       ...{ "job-id": `move-${node}`, device: node, target: place },
@@ -189,17 +189,17 @@ export async function mirrorDisks(
 }
 
 /** Rejects with a QemuError if the destination lacks the room for one of the disks. Nothing is copied, and the guest may run. */
-export async function checkPlaces(guest: QemuGuest, target: DiskPlaces): Promise<void> {
+export async function checkPlaces(guest: QemuGuest, target: DiskPlaces, wait: AnswerWait): Promise<void> {
   await endMirrors(guest, { isUnwanted: true });
   try {
-    await openPlaces(guest, target);
+    await openPlaces(guest, target, wait);
   } finally {
     await endMirrors(guest, { isUnwanted: true });
   }
 }
 
-async function openPlaces(guest: QemuGuest, target: DiskPlaces) {
-  await checkDisksServer(target);
+async function openPlaces(guest: QemuGuest, target: DiskPlaces, wait: AnswerWait) {
+  await checkDisksServer(target, wait);
   const places: { readonly node: string; readonly place: string }[] = [];
   for (const disk of target.disks) {
     const place = await openPlace(guest, disk, target);

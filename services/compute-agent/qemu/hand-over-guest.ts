@@ -28,7 +28,7 @@ export async function handOverGuestCold(
   to: TransferAddress,
   control: HandOverControl & { readonly power: PowerControl },
 ): Promise<void> {
-  await refuseSmallerDisks(guest, to);
+  await refuseSmallerDisks(guest, to, control);
   await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
   await haltForCopy(guest, control.power);
   await handOverDisks(guest, to, control);

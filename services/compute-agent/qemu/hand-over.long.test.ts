@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import type { MachineDisplay } from "../../../adapters/qemu/virtual-machine.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
@@ -50,16 +51,19 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     sharesDisks,
     isSlow,
     displays: [display, otherDisplay] = [null, null],
+    disksAnswerMs,
   }: {
     readonly sharesDisks: boolean;
     readonly isSlow: boolean;
     readonly displays?: readonly [MachineDisplay | null, MachineDisplay | null];
+    readonly disksAnswerMs?: number;
   }) {
     const here = makeQemuGuestsDir();
     const there = sharesDisks ? here : makeQemuGuestsDir();
     dirs.push(...new Set([here, there]));
     const defaults = (kind: MachineDisplay | null) => async () => ({ ...NANO_DEFAULTS, display: kind });
-    const driver = open(here, { defaults: defaults(display), ...(isSlow && { bytesPerSecond: SLOW }) });
+    const slow = isSlow ? { bytesPerSecond: SLOW } : {};
+    const driver = open(here, { defaults: defaults(display), disksAnswerMs, ...slow });
     const other = open(there, { defaults: defaults(otherDisplay) });
     const source = orderOf("h1", null);
     const destination = orderOf("h2", { host: "h1", attemptId: source.attemptId, by: "live-migrate" });
@@ -92,6 +96,8 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     /** Resolves when a part of the memory has been transferred. */
     const begun = () => eventually("the memory's transfer", () => transferred > 0, PATIENT);
     const destinationDir = () => guestOf(there, destination)?.dir ?? "";
+    /** Whether the source's record says that the guest is being handed over. */
+    const isHandedOver = () => readGuestRecord(guestOf(here, source)?.dir ?? "")?.handedTo != null;
     /** The source continues without a gap: its guest's counter would show each tick that is lost or repeated. */
     const expectSourceRunsOn = async () => {
       const before = sourceTicks().length;
@@ -108,6 +114,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
       begin,
       begun,
       destinationDir,
+      isHandedOver,
       sourceTicks,
       destinationTicks,
       expectSourceRunsOn,
@@ -238,10 +245,22 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
   );
 
   test("whose destination is paused before the transfer begins fails, and does not halt the guest", async () => {
-    const it = await scene({ sharesDisks: false, isSlow: true });
+    const it = await scene({ sharesDisks: false, isSlow: true, disksAnswerMs: 1_000 });
     haltQemu(it.destinationDir());
-    await expect(it.begin()).rejects.toThrow("no answer within 5000 ms");
+    await expect(it.begin()).rejects.toThrow("no answer within 1000 ms");
     expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+    await it.expectSourceRunsOn();
+  });
+
+  test("whose destination is paused before the transfer begins can be called off at once", async () => {
+    const it = await scene({ sharesDisks: false, isSlow: true, disksAnswerMs: 3_600_000 });
+    haltQemu(it.destinationDir());
+    const control = new AbortController();
+    const moving = expect(it.begin(control.signal)).rejects.toThrow("called off");
+    await eventually("the guest to be handed over", () => it.isHandedOver(), PATIENT);
+    control.abort(new Error("the move was called off"));
+    await moving;
+    await it.driver.start(it.source, NEVER);
     await it.expectSourceRunsOn();
   });
 

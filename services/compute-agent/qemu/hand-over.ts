@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { AnswerWait } from "../../../adapters/qemu/check-disks-server.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import {
@@ -18,8 +19,7 @@ import { baseMark, displayMark, type TransferAddress } from "./transfer-address.
 
 const POLL_MS = 20;
 
-export interface HandOverControl {
-  readonly signal: AbortSignal;
+export interface HandOverControl extends AnswerWait {
   onProgress(progress: TransferProgress): void;
 }
 
@@ -44,11 +44,11 @@ export async function handOverDisks(guest: QemuGuest, to: TransferAddress, contr
  * Refuses to hand a guest over that runs to one that has no room for its disks, as after a resize to a smaller flavor, before the guest is halted. The disks of a guest
  * without a QEMU are looked at when they are copied.
  */
-export async function refuseSmallerDisks(guest: QemuGuest, to: TransferAddress): Promise<void> {
+export async function refuseSmallerDisks(guest: QemuGuest, to: TransferAddress, wait: AnswerWait): Promise<void> {
   const places = placesOf(guest, to);
   if (!["running", "paused"].includes(await guest.state())) return;
   if (to.key !== null) await useTransferKey(guest, to.key, "client");
-  await checkPlaces(guest, places);
+  await checkPlaces(guest, places, wait);
 }
 
 function placesOf(guest: QemuGuest, { host, disksPort: port, key, roles }: TransferAddress) {
@@ -95,7 +95,7 @@ export async function handOverLive(
     if (isSecret) await useTransferKey(guest, key, "client");
     if (disksPort !== null) {
       const target = { ...placesOf(guest, to), isSameBase: isSameBase(guest, to) };
-      await mirrorDisks(guest, target, { signal: control.signal, onProgress });
+      await mirrorDisks(guest, target, { ...control, onProgress });
     }
     await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond, isSecret });
   }

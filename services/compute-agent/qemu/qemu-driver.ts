@@ -80,6 +80,8 @@ export interface QemuDriverOptions {
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
   readonly pressAgainMs: number;
+  /** How long a destination may be silent when it is asked for the disks that it has prepared. */
+  readonly disksAnswerMs?: number | undefined;
   /** The limit for the memory of a live move. When it is absent, there is no limit. */
   readonly bytesPerSecond?: number | undefined;
   /** Called for each guest that was handed over while it ran, with the time for which it had stood still by then. */
@@ -225,10 +227,7 @@ export class QemuDriver implements Driver {
       const [volumes, images] = [this.#volumes, this.#images];
       const options = {
         ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers },
-        dirOf,
-        sysroot,
-        functions,
-        userNetwork,
+        ...{ dirOf, sysroot, functions, userNetwork },
       };
       const guest = await this.#pins.pinned(order, (pinning) =>
         prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
@@ -266,11 +265,11 @@ export class QemuDriver implements Driver {
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     await leaveRescue(guest, order);
     const power = this.#power(signal);
-    const { bytesPerSecond = BYTES_PER_SECOND_MAX, onHandedOver } = this.#options;
-    const live = { signal, onProgress, bytesPerSecond, onHandedOver, calledOff: this.#calledOff };
+    const { bytesPerSecond = BYTES_PER_SECOND_MAX, onHandedOver, disksAnswerMs: answerMs } = this.#options;
+    const live = { signal, onProgress, answerMs, bytesPerSecond, onHandedOver, calledOff: this.#calledOff };
     if (to === null) await stopGuest(guest, power);
     else if (order.live) return handOverGuestLive(guest, order, to, live);
-    else await handOverGuestCold(guest, order, to, { signal, onProgress, power });
+    else await handOverGuestCold(guest, order, to, { signal, onProgress, answerMs, power });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
   }
 
