@@ -1,32 +1,49 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { uploadedName } from "../../runtime/find-image-file.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { markName } from "../../runtime/wanted-image.ts";
 import { whyNoQemu } from "../../test/rigs/qemu-guests.ts";
-import { ImageCache } from "./image-cache.ts";
+import { type DamagedCopy, ImageCache } from "./image-cache.ts";
 import { nanoImage } from "./nano-image.ts";
 import { runTool } from "./run-tool.ts";
 
 const MIB = 1_048_576;
+const NEVER = new AbortController().signal;
 const skipped = whyNoQemu();
 
 describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
   let dir: string;
   let source: string;
   let cache: ImageCache;
+  let damaged: DamagedCopy[];
+  const openCache = () =>
+    new ImageCache({ sourceDir: source, dir: join(dir, "cache"), onDamaged: (copy) => damaged.push(copy) });
   beforeEach(() => {
     dir = makeOwnedDir("images");
     source = join(dir, "source");
     mkdirSync(source);
-    cache = new ImageCache({ sourceDir: source, dir: join(dir, "cache") });
+    damaged = [];
+    cache = openCache();
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const image = (id: string, expected: { format?: "qcow2" | "raw"; sha512?: string } = {}) =>
-    cache.image({ id, format: expected.format ?? null, sha512: expected.sha512 ?? null }, new AbortController().signal);
+    cache.image({ id, format: expected.format ?? null, sha512: expected.sha512 ?? null }, NEVER);
   const createQcow2 = (name: string, ...options: string[]) =>
     runTool("qemu-img", ["create", "-q", "-f", "qcow2", ...options, join(source, name), "8M"]);
 
@@ -122,6 +139,51 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     await expect(image("a", { sha512: "00".repeat(64) })).rejects.toMatchObject(missing);
     rmSync(before.path);
     await expect(image("a", { sha512 })).rejects.toMatchObject(missing);
+  });
+
+  /** Writes to a copy as a program could that hides it: the size and the time of the last change stay. */
+  const damage = (path: string, at: number, byte: number) => {
+    const { atime, mtime } = statSync(path);
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.of(byte), 0, 1, at);
+    closeSync(file);
+    utimesSync(path, atime, mtime);
+  };
+
+  test("a copy that was changed on the host is made again before anything is built on it, also for guests that have it", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const before = await image("a");
+    damage(before.path, 5, 0xff);
+    expect(await image("a")).toEqual(before);
+    expect(readFileSync(before.path).equals(nanoImage())).toBe(true);
+    expect(damaged).toEqual([{ imageId: "a", path: before.path }]);
+    expect(await openCache().image({ id: "a", format: null, sha512: null }, NEVER)).toEqual(before);
+    expect(damaged).toHaveLength(1);
+  });
+
+  test("a copy that was changed is not used when the image's file is gone", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const { path, sha512 } = await image("a");
+    damage(path, 5, 0xff);
+    rmSync(join(source, "a.raw"));
+    const missing = { isFinal: false, message: expect.stringContaining("this host has no file of image a") };
+    await expect(image("a", { sha512 })).rejects.toMatchObject(missing);
+    await expect(image("a")).rejects.toMatchObject(missing);
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    expect(await image("a", { sha512 })).toMatchObject({ path, sha512 });
+  });
+
+  test("a copy whose content is the same after all is used as it is, and so is one that an earlier version made", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const before = await image("a");
+    const { ino } = statSync(before.path);
+    chmodSync(before.path, 0o600);
+    expect(await image("a")).toEqual(before);
+    const index = join(dir, "cache", "a.json");
+    const { mark: _, ...earlier } = JSON.parse(readFileSync(index, "utf8")) as Readonly<Record<string, unknown>>;
+    writeFileSync(index, JSON.stringify(earlier));
+    expect(await openCache().image({ id: "a", format: null, sha512: null }, NEVER)).toEqual(before);
+    expect([statSync(before.path).ino, damaged]).toEqual([ino, []]);
   });
 
   test.each(["../a", "a/b", "..", ".hidden", ""])("%j is not the id of an image", async (id) => {

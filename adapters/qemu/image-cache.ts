@@ -25,6 +25,21 @@ export interface ExpectedImage {
 /** The record that is stored beside a cached image, so that the image need not be read again. */
 interface Entry extends BaseImage {
   readonly source: { readonly bytes: number; readonly changedAtMs: number };
+  /** The copy when its content was last known to be right. Absent in the record of an earlier version. */
+  readonly mark?: FileMark | undefined;
+}
+
+/** What changes with any write to a file, whatever times the writer gives it. */
+interface FileMark {
+  readonly bytes: number;
+  readonly inode: number;
+  readonly changedAtMs: number;
+}
+
+/** A copy of an image whose content is not what it was when it was checked. */
+export interface DamagedCopy {
+  readonly imageId: string;
+  readonly path: string;
 }
 
 /** The file of an image in the directory of images. */
@@ -42,20 +57,27 @@ const SUFFIXES: ReadonlyMap<string, ImageFormat | null> = new Map<string, ImageF
 /**
  * Copies of images in a directory of the host, made from a directory into which the Image API stores uploads, and operators put images under their ids. A copy is checked once,
  * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change the base of
- * existing guests.
+ * existing guests. A copy that was written to since is checked again, and made again if its content has changed.
  */
 export class ImageCache {
   readonly #sourceDir: string;
   readonly #dir: string;
+  readonly #onDamaged: (copy: DamagedCopy) => void;
   /** Images that builds wait for, with the number of these builds. */
   readonly #fetching = new Map<
     string,
     { readonly image: Promise<BaseImage>; readonly end: AbortController; waiting: number }
   >();
 
-  constructor(options: { readonly sourceDir: string; readonly dir: string }) {
+  constructor(options: {
+    readonly sourceDir: string;
+    readonly dir: string;
+    /** Called for each copy that is found damaged. Guests that were built on it read from it. */
+    readonly onDamaged?: ((copy: DamagedCopy) => void) | undefined;
+  }) {
     this.#sourceDir = options.sourceDir;
     this.#dir = options.dir;
+    this.#onDamaged = options.onDamaged ?? (() => undefined);
   }
 
   /**
@@ -108,7 +130,7 @@ export class ImageCache {
 
   async #current(expected: ExpectedImage, signal: AbortSignal): Promise<Entry> {
     const { id, sha512 } = expected;
-    const entry = await this.#entry(id);
+    const entry = await this.#entry(id, signal);
     const source = await this.#source(expected, { copy: entry, signal });
     if (source === null) {
       // A copy with another hash than the image service states is of an earlier file.
@@ -136,14 +158,26 @@ export class ImageCache {
     return found === null ? null : { ...found, format: SUFFIXES.get(found.suffix) ?? null };
   }
 
-  async #entry(id: string): Promise<Entry | null> {
+  /** The copy of an image. Null if there is none, or if its content has changed: it is copied again then. */
+  async #entry(id: string, signal: AbortSignal): Promise<Entry | null> {
+    let entry: Entry;
+    let mark: FileMark;
     try {
-      const entry = JSON.parse(await readFile(this.#indexOf(id), "utf8")) as Entry;
-      await stat(entry.path);
-      return entry;
+      entry = JSON.parse(await readFile(this.#indexOf(id), "utf8")) as Entry;
+      mark = await markOf(entry.path);
     } catch {
-      return null; // it was never copied, or the copy is gone: it is copied again
+      return null;
     }
+    const { bytes, inode, changedAtMs } = mark;
+    if (entry.mark?.bytes === bytes && entry.mark.inode === inode && entry.mark.changedAtMs === changedAtMs)
+      return entry;
+    if ((await sha512Of(entry.path, signal)) !== entry.sha512) {
+      this.#onDamaged({ imageId: id, path: entry.path });
+      return null;
+    }
+    const known = { ...entry, mark };
+    await this.#record(id, known);
+    return known;
   }
 
   async #copy({ id }: ExpectedImage, source: Source, signal: AbortSignal): Promise<Entry> {
@@ -167,17 +201,32 @@ export class ImageCache {
       const path = join(this.#dir, `${id}-${sha512.slice(0, 32)}`);
       await rename(copy, path);
       const { bytes, changedAtMs } = source;
-      const entry = { path, ...facts, sha512, source: { bytes, changedAtMs } };
-      const index = `${this.#indexOf(id)}.${randomUUID()}`;
-      await writeFile(index, JSON.stringify(entry));
-      await rename(index, this.#indexOf(id));
+      const entry = { path, ...facts, sha512, source: { bytes, changedAtMs }, mark: await markOf(path) };
+      await this.#record(id, entry);
       return entry;
     } finally {
       await rm(copy, { force: true });
     }
   }
 
+  async #record(id: string, entry: Entry): Promise<void> {
+    const index = `${this.#indexOf(id)}.${randomUUID()}`;
+    await writeFile(index, JSON.stringify(entry));
+    await rename(index, this.#indexOf(id));
+  }
+
   #indexOf(id: string): string {
     return join(this.#dir, `${id}.json`);
   }
+}
+
+async function markOf(path: string): Promise<FileMark> {
+  const { size: bytes, ino: inode, ctimeMs: changedAtMs } = await stat(path);
+  return { bytes, inode, changedAtMs };
+}
+
+async function sha512Of(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash("sha512");
+  await pipeline(createReadStream(path), hash, { signal });
+  return hash.digest("hex");
 }

@@ -1,3 +1,4 @@
+import type { DamagedCopy } from "../../adapters/qemu/image-cache.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { CpuHolder } from "./guest-pins.ts";
 import type { GuestName } from "./journal.ts";
@@ -9,6 +10,11 @@ export function driverWarnings(logger: Logger) {
       logger.warn(
         { host, serverUuid, cpus: held },
         "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
+      ),
+    onDamaged: ({ imageId, path }: DamagedCopy) =>
+      logger.error(
+        { imageId, path },
+        "the checked copy of an image was changed on this host; it is made again from the image's file, and guests that were built on it read what was changed until they are stopped and started: find out what wrote to it",
       ),
     onUnknown: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.warn(

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { existingMdevs } from "../../../adapters/qemu/host-devices.ts";
-import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { type DamagedCopy, ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -88,6 +88,8 @@ export interface QemuDriverOptions {
   readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
   /** Called at the start for each guest with CPUs that are no longer in its host's dedicated set. */
   readonly onStrayCpus?: (guest: CpuHolder) => void;
+  /** Called for each checked copy of an image that was changed since. */
+  readonly onDamaged?: (copy: DamagedCopy) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
@@ -128,7 +130,8 @@ export class QemuDriver implements Driver {
     const display = options.hasDisplays ? (["display"] as const) : [];
     this.traits = [...TRAITS, ...(this.#volumes ? [MULTIATTACH_TRAIT] : [])];
     this.capabilities = new Set([...CAPABILITIES, ...display, ...(this.#volumes ? (["volumes"] as const) : [])]);
-    this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
+    const { imagesPath: sourceDir, imageCache, onDamaged } = options;
+    this.#images = new ImageCache({ sourceDir, dir: imageCache, onDamaged });
     this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
     this.#pins = new GuestPins({
       layoutOf: options.layoutOf,
