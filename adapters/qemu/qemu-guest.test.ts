@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
-import { QemuGuest } from "./qemu-guest.ts";
+import { lastError, QemuGuest } from "./qemu-guest.ts";
 import { GUEST_FILES } from "./virtual-machine.ts";
 
 test("a QEMU whose monitor cannot be used is ended, instead of running on for a guest that was never built", async () => {
@@ -24,4 +24,15 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
     server.close();
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+test.each([
+  ["", null],
+  ["Killed\n", "Killed"],
+  [
+    'qemu-system-x86_64: warning: TCG\nqemu-system-x86_64: -device virtio-blk-pci: Failed to get "write" lock\nIs another process using the image [disk0.qcow2]?\n',
+    'qemu-system-x86_64: -device virtio-blk-pci: Failed to get "write" lock Is another process using the image [disk0.qcow2]?',
+  ],
+])("the last error in %j is %j", (output, error) => {
+  expect(lastError(output)).toBe(error);
 });

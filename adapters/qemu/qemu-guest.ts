@@ -242,15 +242,21 @@ export class QemuGuest {
     }
   }
 
-  /** The last line that QEMU wrote to its errors. */
+  /** The last error that QEMU wrote. */
   #complaint(): string | null {
     try {
-      const lines = readFileSync(join(this.dir, GUEST_FILES.errors), "utf8").trim().split("\n");
-      return lines.at(-1)?.slice(0, 500) || null;
+      return lastError(readFileSync(join(this.dir, GUEST_FILES.errors), "utf8"));
     } catch {
       return null;
     }
   }
+}
+
+/** The last error in the output of QEMU, with the hint in the line after it; null for an empty output. QEMU names its program before each error. */
+export function lastError(output: string): string | null {
+  const lines = output.trim().split("\n");
+  const from = lines.findLastIndex((line) => line.startsWith("qemu-system-"));
+  return lines.slice(from).join(" ").slice(0, 500) || null;
 }
 
 /** Removes a guest from its directory, even an incomplete one: its QEMU, at once, and its files. `release` is called in between. */

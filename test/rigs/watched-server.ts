@@ -8,6 +8,12 @@ import { type GuestOnDisk, guestsOnDisk, type QemuGuestsDir, ticksSinceBoot } fr
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
 const LOOK_MS = 10;
 
+interface ListedAction {
+  readonly action: string;
+  readonly message: string | null;
+  readonly request_id: string;
+}
+
 /** A server as its clients see it, with the virtual machines that its hosts have of it. */
 export class WatchedServer {
   readonly id: string;
@@ -116,9 +122,22 @@ export class WatchedServer {
 
   /** What its latest action of this name says about its end: `Error`, or null for a success. */
   async messageOf(action: string): Promise<string | null> {
+    return (await this.#latest(action))?.message ?? null;
+  }
+
+  /** Why its latest action of this name has failed. Null for one that has not. */
+  async reasonOf(action: string): Promise<string | null> {
+    const latest = await this.#latest(action);
+    if (latest?.message !== "Error") return null;
+    const path = `/servers/${this.id}/os-instance-actions/${latest.request_id}`;
+    type Shown = { readonly instanceAction: { readonly events: readonly { readonly details: string | null }[] } };
+    const { instanceAction } = (await (await this.#compute.call("GET", path)).json()) as Shown;
+    return instanceAction.events.map(({ details }) => details ?? "").find((details) => details !== "") ?? "";
+  }
+
+  async #latest(action: string): Promise<ListedAction | undefined> {
     const answer = await this.#compute.call("GET", `/servers/${this.id}/os-instance-actions`);
-    type Listed = { readonly instanceActions: readonly { readonly action: string; readonly message: string | null }[] };
-    const { instanceActions } = (await answer.json()) as Listed;
-    return instanceActions.find((one) => one.action === action)?.message ?? null;
+    const { instanceActions } = (await answer.json()) as { readonly instanceActions: readonly ListedAction[] };
+    return instanceActions.find((one) => one.action === action);
   }
 }

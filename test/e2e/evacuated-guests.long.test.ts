@@ -1,0 +1,125 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { killQemu, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { WatchedServer } from "../rigs/watched-server.ts";
+import type { E2eCell } from "./cell.ts";
+import { Cloud } from "./cloud.ts";
+
+const PATIENT = { everyMs: 50, withinMs: 120_000 };
+/** The middle of an order is short. */
+const WATCHFUL = { everyMs: 3, withinMs: 120_000 };
+const TEST_MS = 600_000;
+const skipped = whyNoQemu();
+
+describe.skipIf(skipped !== null)(
+  `evacuations of virtual machines${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    let cloud: Cloud;
+    let cell: E2eCell;
+    let dir: QemuGuestsDir;
+    let flavor: string;
+
+    beforeAll(async () => {
+      dir = makeQemuGuestsDir();
+      // All hosts share the directory of the guests, so that another host has a dead host's disks.
+      cloud = await Cloud.start({
+        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: 2 },
+        env: {
+          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s" },
+          ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images },
+        },
+        // On a busy machine an agent needs long to start again.
+        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
+      });
+      cell = cloud.cell("cell-1");
+      flavor = await cloud.compute.flavor();
+    });
+    afterAll(async () => {
+      await cloud?.close();
+      await dir?.remove();
+    });
+    beforeEach(() => cloud.beforeTest());
+
+    const agentOf = (host: string) => {
+      const agent = cell.agents.find((one) => one.hosts.includes(host));
+      if (agent === undefined) throw new Error(`no agent of ${host}`);
+      return agent;
+    };
+    /** Declares the host fenced, or revokes that. */
+    const forceDown = async (host: string, isForced: boolean) => {
+      const listed = await cloud.compute.call("GET", `/os-services?host=${host}&binary=nova-compute`);
+      const { services } = (await listed.json()) as { readonly services: readonly { readonly id: string }[] };
+      const path = `/os-services/${services[0]?.id}`;
+      expect((await cloud.compute.call("PUT", path, { forced_down: isForced })).status).toBe(200);
+    };
+    const inDisk = (server: WatchedServer, host: string, command: string) =>
+      execFileSync("qemu-io", ["-f", "qcow2", "-c", command, join(server.guestAt(host)?.dir ?? "", "disk0.qcow2")], {
+        stdio: "pipe",
+      });
+
+    test(
+      "do not run beside a guest that was not fenced; after its end the server continues with its disk, though the destination's agent is killed, and the host gives its guest up when it is back",
+      async () => {
+        const server = new WatchedServer(
+          cloud.compute,
+          dir,
+          await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID }),
+        );
+        const source = await server.settled("ACTIVE");
+        await server.ticksOn(source);
+        await server.act("os-stop");
+        await server.settled("SHUTOFF");
+        inDisk(server, source, "write -P 0x5a 40M 64k");
+        await server.act("os-start");
+        await server.ticksOn(await server.settled("ACTIVE"));
+
+        // The host is called dead, and its guest runs on: the operator has not fenced it.
+        await agentOf(source).kill();
+        await forceDown(source, true);
+        await server.act("evacuate", {});
+        const ended = async () =>
+          (await server.messageOf("evacuate")) === "Error" && (await server.shown()).task === null;
+        await eventually("the end of the evacuation", ended, PATIENT);
+        await server.ticksOn(source);
+        expect(await server.reasonOf("evacuate")).toMatch(/write. lock.*another process/);
+        expect((await server.shown()).host).toBe(source);
+        await eventually("one guest", () => server.guests.length === 1, PATIENT);
+
+        killQemu(server.guestAt(source)?.dir ?? "");
+        const last = server.guestAt(source)?.ticks.length ?? 0;
+        await server.act("evacuate", {});
+        const destination = cell.agents.flatMap(({ hosts }) => hosts).find((host) => host !== source) ?? "";
+        await eventually("the new guest", () => server.guestAt(destination) !== undefined, WATCHFUL);
+        await agentOf(destination).kill();
+        await agentOf(destination).start();
+        const host = await eventually(
+          "the server elsewhere",
+          async () => {
+            const shown = await server.shown();
+            if (shown.task === null && shown.host === source) await server.act("evacuate", {});
+            return shown.task === null && shown.status === "ACTIVE" && shown.host !== source && shown.host;
+          },
+          PATIENT,
+        );
+        expect(host).toBe(destination);
+        await server.ticksOn(destination);
+        expect(server.guestAt(source)?.ticks.length).toBe(last);
+
+        await agentOf(source).start();
+        await forceDown(source, false);
+        await cloud.makeWhole();
+        await eventually("one guest", () => server.guests.length === 1, PATIENT);
+        await cloud.expectCleanAudit();
+        expect(await cell.holders(server.id)).toEqual([destination]);
+        await server.ticksOn(destination);
+        await server.act("os-stop");
+        await server.settled("SHUTOFF");
+        inDisk(server, destination, "read -P 0x5a 40M 64k");
+      },
+      TEST_MS,
+    );
+  },
+);
