@@ -139,6 +139,19 @@ function readLog(path: string): string {
   }
 }
 
+/** The working directories of all QEMU processes below a directory, sorted. */
+export function qemusBelow(path: string): readonly string[] {
+  const dirs = readdirSync("/proc").flatMap((pid) => {
+    try {
+      const cwd = /^\d+$/.test(pid) ? readlinkSync(`/proc/${pid}/cwd`) : "";
+      return cwd.startsWith(`${path}/`) && /\/guest-[^/]*$/.test(cwd) && findRunningQemu(cwd) !== null ? [cwd] : [];
+    } catch {
+      return []; // ended meanwhile
+    }
+  });
+  return dirs.sort();
+}
+
 /** Kills the QEMU that runs in a guest's directory. */
 export function killQemu(dir: string): void {
   signalQemu(dir, "SIGKILL");
