@@ -70,13 +70,22 @@ async function measureGuests(cloud: EmbeddedCloud, instancesPath: string, halts:
     return (text === "" ? {} : JSON.parse(text)) as Answer;
   };
   await call("POST", "/flavors", { flavor: { id: "nano", name: "nano", vcpus: 1, ram: 16, disk: 1 } });
+  const hasTicked = (id: string) => guestsOnDisk(instancesPath, id).some(({ ticks }) => ticks.length > 0);
+  const shown = async (id: string) => (await call("GET", `/servers/${id}`)).server;
+  const isAtRest = async (id: string) => (await shown(id))["OS-EXT-STS:task_state"] === null;
+  const hostOf = async (id: string) => (await shown(id))["OS-EXT-SRV-ATTR:host"];
+  const faultOf = async (id: string) => (await shown(id)).fault?.message ?? null;
   const server = { name: "nano", flavorRef: "nano", imageRef: NANO_IMAGE_ID, networks: "none" };
   const bootsMs: number[] = [];
   const ids: string[] = [];
   for (let index = 0; index <= BOOTS; index += 1) {
     const startedMs = performance.now();
     const { id } = (await call("POST", "/servers", { server })).server;
-    await within(() => guestsOnDisk(instancesPath, id).some(({ ticks }) => ticks.length > 0));
+    await within(
+      `the first tick of server ${id}`,
+      () => hasTicked(id),
+      () => faultOf(id),
+    );
     // The first one also copies the image.
     if (index > 0) bootsMs.push(performance.now() - startedMs);
     ids.push(id);
@@ -84,20 +93,31 @@ async function measureGuests(cloud: EmbeddedCloud, instancesPath: string, halts:
   const [moved = ""] = ids;
   const movesMs: number[] = [];
   for (let index = 0; index < MOVES; index += 1) {
+    const source = await hostOf(moved);
     const startedMs = performance.now();
     await call("POST", `/servers/${moved}/action`, { "os-migrateLive": { host: null, block_migration: "auto" } });
-    await within(async () => (await call("GET", `/servers/${moved}`)).server["OS-EXT-STS:task_state"] === null);
+    await within(
+      `the end of live migration ${index + 1}`,
+      () => isAtRest(moved),
+      () => faultOf(moved),
+    );
     movesMs.push(performance.now() - startedMs);
+    if ((await hostOf(moved)) === source) throw new Error(`live migration ${index + 1} was given up`);
   }
   for (const id of ids) await call("DELETE", `/servers/${id}`);
-  await within(() => ids.every((id) => guestsOnDisk(instancesPath, id).length === 0));
+  await within("the end of all guests", () => ids.every((id) => guestsOnDisk(instancesPath, id).length === 0));
   report("boot, POST to the guest's first tick, p50", measuredOf(bootsMs), "ms");
   report("live migration, POST to its end, p50", measuredOf(movesMs), "ms");
   report("  its downtime: the source's halt to the destination's run", measuredOf(halts.downtimesMs), "ms");
 }
 
 interface Answer {
-  readonly server: { readonly id: string; readonly "OS-EXT-STS:task_state": string | null };
+  readonly server: {
+    readonly id: string;
+    readonly "OS-EXT-STS:task_state": string | null;
+    readonly "OS-EXT-SRV-ATTR:host": string | null;
+    readonly fault?: { readonly message: string };
+  };
 }
 
 function driverOf(dirs: { readonly instancesPath: string; readonly imagesPath: string }, halts: Halts): QemuDriver {
@@ -142,10 +162,16 @@ function timed(driver: QemuDriver, halts: Halts): Driver {
   });
 }
 
-async function within(isDone: () => boolean | Promise<boolean>): Promise<void> {
+/** Polls until `isDone`. Throws an Error after a minute, with the fault of the server that is waited for, if it has one. */
+async function within(
+  what: string,
+  isDone: () => boolean | Promise<boolean>,
+  faultOf: () => Promise<string | null> = async () => null,
+): Promise<void> {
   const deadlineMs = performance.now() + LIMIT_MS;
   while (!(await isDone())) {
-    if (performance.now() > deadlineMs) throw new Error(`not done within ${LIMIT_MS / 1_000} s`);
+    if (performance.now() > deadlineMs)
+      throw new Error(`waited ${LIMIT_MS / 1_000} s in vain for ${what}: ${(await faultOf()) ?? "there is no fault"}`);
     await delay(POLL_MS);
   }
 }
