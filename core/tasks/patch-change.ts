@@ -6,11 +6,12 @@ import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts"
 
 /**
  * Adds and removes items of the server's allocation, for the bandwidth of an interface that is attached or detached. Only valid for the
- * allocation that it was computed from, because every other change raises the generation. An amount below zero counts as zero.
+ * allocation that it was computed from, because every other change raises the generation; a null generation is that of a server that holds nothing. An amount
+ * below zero counts as zero.
  */
 export function patchChange(
   server: Pick<ServerSpec, "uuid" | "projectId" | "userId">,
-  holding: Holding,
+  holding: Pick<Holding, "items"> & { readonly generation: number | null },
   patch: { readonly more: readonly AllocationItem[]; readonly less: readonly AllocationItem[] },
 ): AllocationChange {
   const amounts = new Map(holding.items.map((item) => [keyOf(item), { ...item }]));

@@ -217,9 +217,9 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { quotas, moves, softDeleter, volumes: server.volumes, images: server.images, store, cells, events, clock },
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
-  const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
+  const ports = openPortSweeper(neutron === null ? sweptPorts(deps, settings) : null, { events, clock });
   const sweeper = openSweeper(deps, settings, { cells, events });
-  const running = [syncer, ...settlers, ports, server.refresher, sweeper, images?.fetcher ?? null];
+  const running = [syncer, ...settlers, ports, server.portSettler, server.refresher, sweeper, images?.fetcher ?? null];
   const background = running.filter((one) => one !== null);
   const quotaSets = quotas && quotaSetsOf(quotas, unified);
   return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null, quotaSets };
@@ -265,18 +265,11 @@ function usedVolumes(
   return new CinderServerVolumes({ store, storage, clock }, { sendsTokens: auth === "keystone" });
 }
 
-/** Returns the loop that ends the ports of servers that are gone. */
-function openPortLoop({
-  neutron,
-  networkPorts,
-  ...deps
-}: Pick<ActionDeps, "neutron" | "networkPorts" | "store" | "cells" | "events" | "clock">): Pick<
-  Ticker,
-  "start" | "stop"
-> | null {
-  if (neutron !== null) return new NeutronPortSettler({ ...neutron, ...deps }, { pollMs: NEUTRON_POLL_MS });
-  return networkPorts === null ? null : new PortSweeper({ networkPorts, ...deps }, { pollMs: PORT_SWEEP_MS });
-}
+/** Returns the loop that ends the ports of Berth's own network of servers that are gone. */
+const openPortSweeper = (
+  networkPorts: PortStore | null,
+  parts: Pick<ActionDeps, "events" | "clock">,
+): PortSweeper | null => networkPorts && new PortSweeper({ networkPorts, ...parts }, { pollMs: PORT_SWEEP_MS });
 
 /** Returns what servers with ports in Neutron need, if servers have them. */
 function usedNeutron(
@@ -291,13 +284,14 @@ function usedNeutron(
   return { networking, floatingIps, notes, sendsTokens: auth === "keystone" };
 }
 
-/** Returns what the addresses of servers need. */
+/** Returns what the addresses and the ports of servers need. */
 const addressParts = (
   neutron: NeutronDeps | null,
   parts: Pick<ActionDeps, "store" | "cells" | "clock" | "events">,
-): Pick<ActionDeps, "floatingIps" | "refresher"> => ({
+): Pick<ActionDeps, "floatingIps" | "refresher" | "portSettler"> => ({
   floatingIps: new FloatingIpDesk(neutron),
   refresher: neutron === null ? null : new NetworkRefresher({ neutron, ...parts }),
+  portSettler: neutron && new NeutronPortSettler({ ...neutron, ...parts }, { pollMs: NEUTRON_POLL_MS }),
 });
 
 /** Returns the security groups that servers can be in. */

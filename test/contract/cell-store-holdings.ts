@@ -5,7 +5,18 @@ import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledg
 import type { OrphanLook } from "../../core/stores/cell/operation-store.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
 import { type Begun, beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
-import { dispatchOf, hostName, numbered, providerOf, serverId, swapTo, taskId, vcpusOf } from "./cell-fixtures.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
+import {
+  deleteTask,
+  dispatchOf,
+  hostName,
+  numbered,
+  providerOf,
+  serverId,
+  swapTo,
+  taskId,
+  vcpusOf,
+} from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
@@ -55,6 +66,31 @@ export function holdingContract(cell: () => CellUnderTest): void {
     expect(await store.servers([serverId(1)])).toMatchObject([{ revision: 1, spec: { ports: spec.ports } }]);
     await begin({ kind: "stop" });
     expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
+  });
+
+  test("a server that is shelved and offloaded gets another spec as long as it holds nothing and nothing works on it", async () => {
+    const { store } = cell();
+    await boot();
+    await begin({ kind: "shelve-offload", hosts: [] });
+    const byHand = new OperationByHand(store, moveId);
+    const patch = async (name: string) => {
+      const [server] = await store.servers([serverId(1)]);
+      if (!server) throw new Error("there is no server");
+      const nothing = { generation: null, items: [] };
+      const change = patchChange(server.spec, nothing, { more: [], less: [] });
+      const { revision } = server;
+      return store.patchHoldings([{ serverUuid: serverId(1), revision, change, spec: { ...server.spec, name } }]);
+    };
+    expect(await patch("early")).toEqual([{ kind: "busy", running: "shelve-offload" }]);
+    for (const to of ["offloading", "succeed"] as const)
+      expect(await byHand.goOn(to)).toMatchObject({ kind: "committed" });
+    expect(await patch("late")).toEqual([{ kind: "patched", xid: expect.any(Number) }]);
+    expect(await store.servers([serverId(1)])).toMatchObject([
+      { status: "SHELVED_OFFLOADED", host: null, spec: { name: "late" } },
+    ]);
+    expect(await store.holdings([serverId(1)])).toEqual([null]);
+    await store.requestDelete([deleteTask(1, 2)]);
+    expect(await patch("deleted")).toEqual([{ kind: "gone" }]);
   });
 
   test("a hop on one provider uses the amounts that it releases, whether there is room for both or not", async () => {

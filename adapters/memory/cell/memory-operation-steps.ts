@@ -90,7 +90,8 @@ const openMoveOf = (cell: CellState, serverUuid: string): MigrationRow | undefin
 /** Changes the server and its allocation on its present host, while no task works on it. */
 export function patchStep(tx: CellTransaction, { serverUuid, revision, change, spec }: HoldingPatch): PatchOutcome {
   const server = tx.cell.servers.get(serverUuid);
-  if (server === undefined || server.status === "CLOSED" || server.host === null) return { kind: "gone" };
+  const isNowhere = server === undefined || (server.host === null && server.status !== "SHELVED_OFFLOADED");
+  if (isNowhere || server.status === "CLOSED") return { kind: "gone" };
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision) return { kind: "changed" };

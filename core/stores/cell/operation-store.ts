@@ -78,7 +78,7 @@ export interface TaskClosing {
 /** `begun`: the operation was begun before, and is not closed. */
 export type ClosingOutcome = "closed" | "begun";
 
-/** Changes the spec and the allocations of a server on its present host (`patchChange`). */
+/** Changes the spec and the allocations of a server on its present host (`patchChange`), or the spec of one that is shelved and offloaded. */
 export interface HoldingPatch {
   readonly serverUuid: string;
   /** The server's revision when the patch was planned. The patch is written only if it is unchanged. */

@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import type { Server } from "../../../../core/tasks/server.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { callOf } from "../../http/call.ts";
@@ -69,17 +70,24 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
       const { minor } = callOf(request);
       const { events } = request.body;
       for (const { name } of events) refuseUnknownName(name, minor);
-      const hostOf = await findHosts(
+      const found = await findServers(
         deps,
         events.map((event) => canonicalUuid(event.server_uuid) ?? ""),
       );
       const answers = events.map((event) => {
-        const host = hostOf.get(canonicalUuid(event.server_uuid) ?? "");
-        const code = codeOf(event, host);
-        if (code === 200) deps.events.externalEvent(event, host ?? "");
+        const server = found.get(canonicalUuid(event.server_uuid) ?? "");
+        const code = codeOf(event, server?.host);
+        if (code === 200) deps.events.externalEvent(event, server?.host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
-      await deps.refresher?.hear(answers.filter(({ code }) => code === 200));
+      // Nova does not take events about a server without a host. Berth answers the same, and brings one that is shelved and offloaded up to date.
+      await deps.refresher?.hear(
+        answers.filter(
+          ({ code, server_uuid }) =>
+            code === 200 ||
+            (code === 422 && found.get(canonicalUuid(server_uuid) ?? "")?.status === "SHELVED_OFFLOADED"),
+        ),
+      );
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },
@@ -101,22 +109,25 @@ function codeOf(
   return host === null ? 422 : 200;
 }
 
-/** Finds the hosts of living servers. Refuses the call (503) when a cell does not answer, so that the sender tries again. */
-async function findHosts(
+/** A server, as far as its events depend on it. */
+type FoundServer = Pick<Server, "host"> & Partial<Pick<Server, "status">>;
+
+/** Finds living servers in their cells. Refuses the call (503) when a cell does not answer, so that the sender tries again. */
+async function findServers(
   { store, cells }: ExternalEventDeps,
   uuids: readonly string[],
-): Promise<ReadonlyMap<string, string | null>> {
-  const found = new Map<string, string | null>();
+): Promise<ReadonlyMap<string, FoundServer>> {
+  const found = new Map<string, FoundServer>();
   const records = (await store.requests([...new Set(uuids)])).filter(
     ({ state }) => state !== "cancelled" && state !== "deleted",
   );
-  for (const { serverUuid } of records) found.set(serverUuid, null);
+  for (const { serverUuid } of records) found.set(serverUuid, { host: null });
   for (const [cellName, ofCell] of Map.groupBy(records, ({ cell }) => cell)) {
     if (cellName === null) continue;
     const answer = await cells.get(cellName)?.servers(ofCell.map(({ serverUuid }) => serverUuid));
     if (answer === undefined || answer.kind === "unreachable")
       throw unavailable(`Cell ${cellName}, where a server lives, does not answer.`);
-    for (const { uuid, host } of answer.value) found.set(uuid, host);
+    for (const server of answer.value) found.set(server.uuid, server);
   }
   return found;
 }

@@ -1,7 +1,9 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { DueNote, PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import { withDeadline } from "../../../../runtime/deadline.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -22,6 +24,9 @@ const WAIT_MS = 2_000;
 const WAIT_MS_MAX = 600_000;
 /** Notes that one sweep compares with the requests. Cell events end nearly all notes, so the sweep may take hours for a large cloud. */
 const SWEEP_SIZE = 10_000;
+/** How long the answer that a server is gone waits for its ports, and how long after the deletion. */
+const END_WAIT_MS = 5_000;
+const ENDED_LATELY_MS = 60_000;
 
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
@@ -48,6 +53,8 @@ export class NeutronPortSettler {
   readonly #rounds: PagedRounds<DueNote>;
   /** The notes that are looked at again later. */
   readonly #waits: GrowingWaits;
+  /** The servers whose ports are being released at this moment for callers who ask for the server. */
+  readonly #ending = new Map<string, Promise<void>>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   /** The last server of the sweep before, or null at the beginning. */
   #sweptTo: string | null = null;
@@ -99,6 +106,28 @@ export class NeutronPortSettler {
     });
   }
 
+  /**
+   * Called before the answer that a server which its cell has deleted is gone. Releases its ports first, as Nova does, so that whoever has waited for the end
+   * of the server can delete its networks and security groups. What cannot be done within some seconds, since Neutron or the cell does not answer or a host may
+   * still have a guest, is left to `settle`. Never rejects.
+   */
+  async endNow({ uuid, deletedAtMs }: Pick<Server, "uuid" | "deletedAtMs">): Promise<void> {
+    if (deletedAtMs === null || this.#clock.now() - deletedAtMs > ENDED_LATELY_MS) return;
+    let ending = this.#ending.get(uuid);
+    if (ending === undefined) {
+      ending = this.#endOne(uuid).finally(() => this.#ending.delete(uuid));
+      this.#ending.set(uuid, ending);
+    }
+    await withDeadline(ending, END_WAIT_MS, "releasing ports", this.#clock).catch((error: unknown) =>
+      this.#events.portsNotSwept(error),
+    );
+  }
+
+  async #endOne(serverUuid: string): Promise<void> {
+    const [note] = await this.#notes.notes([serverUuid]);
+    if (note !== undefined) await this.#settleOne(note, true);
+  }
+
   /** The servers that are gone since their notes wait. A delay that has grown while they lived must not hold up their ports. */
   async #endedAmong(page: readonly DueNote[]): Promise<ReadonlySet<string>> {
     const waiting = page.filter((note) => this.#waits.isWaiting(keyOf(note)));
@@ -138,9 +167,10 @@ export class NeutronPortSettler {
   }
 
   async #refresh(known: Known, deletedPorts: readonly string[], mayRelease: () => Promise<boolean>): Promise<boolean> {
-    if (!(await refreshPorts(this.#neutron, known, deletedPorts))) return false;
+    const isFresh = await refreshPorts(this.#neutron, known, deletedPorts);
     const mayEnd = async () => (await mayRelease()) && (await restsOn(known));
-    return endPreparedBindings(this.#neutron.networking, known.server, mayEnd);
+    // The addresses of a server that waits for its confirmation are compared once more, and its bindings end all the same.
+    return (await endPreparedBindings(this.#neutron.networking, known.server, mayEnd)) && isFresh;
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {
@@ -150,13 +180,13 @@ export class NeutronPortSettler {
       await closeServer(this.#store, serverUuid);
       [record] = await this.#store.requests([serverUuid]);
     }
-    if (record === undefined || record.state === "cancelled") return { kind: "unknown" };
-    const isGone = isOver(record);
-    if (record.cell === null) return isGone ? { kind: "gone" } : livingOf(record);
-    return this.#portsInCell(record, record.cell, isGone);
+    if (record === undefined) return { kind: "unknown" };
+    if (record.cell !== null) return this.#portsInCell(record, record.cell);
+    if (record.state === "cancelled") return { kind: "unknown" };
+    return isOver(record) ? { kind: "gone" } : livingOf(record);
   }
 
-  async #portsInCell(record: RequestRecord, cell: string, isGone: boolean): Promise<ServersPorts> {
+  async #portsInCell(record: RequestRecord, cell: string): Promise<ServersPorts> {
     const uuids = [record.serverUuid];
     const client = this.#cells.get(cell);
     const answer = await client?.operations(async (store) => ({
@@ -166,6 +196,10 @@ export class NeutronPortSettler {
     if (client === undefined || answer?.kind !== "answer") return { kind: "unknown" };
     const [server = null] = answer.value.servers;
     const guestLeft = answer.value.left[0] ?? true;
+    // The cell has deleted it for good, and the API database has perhaps not noted that yet.
+    const isCancelled = record.state === "cancelled";
+    const isGone = isOver(record) || (isCancelled && server?.status === "DELETED");
+    if (isCancelled && !isGone) return { kind: "unknown" };
     // A build that failed leaves a server without a host. It can never get one.
     const hasFailed = server !== null && server.status === "ERROR" && server.host === null && server.taskState === null;
     if (isGone || hasFailed) return guestLeft ? { kind: "unknown" } : { kind: "gone" };

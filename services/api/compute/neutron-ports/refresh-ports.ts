@@ -20,7 +20,7 @@ import {
 /**
  * Writes the addresses and floating IPs that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
  * Neutron no longer shows as the server's, if its ports may be detached in its state: a suspended guest, say, resumes with its interfaces. Addresses are
- * written in any state, as by Nova. Returns false if something is left to do, for a server that is not at rest, waits for its confirmation or is on no host, or
+ * written in any state, as by Nova. Returns false if something is left to do, for a server that is not at rest, waits for its confirmation or was not built, or
  * whose cell does not answer: try again later. Throws `NetworkingError`.
  */
 export async function refreshPorts(

@@ -28,9 +28,15 @@ export async function releasePorts(
   return true;
 }
 
-/** Takes a port away from its server. False if others kept changing it. A port that the server no longer has stays as it is. */
+/**
+ * Takes a port away from its server, and from the hosts for which a live migration has prepared it, since its next server knows nothing of them. False if
+ * others kept changing it. A port that the server no longer has stays as it is.
+ */
 export function unbindPort(networking: Networking, port: NeutronPort, serverUuid: string): Promise<boolean> {
-  return takeAway(networking, port, serverUuid, async ({ id, revision, profile }) => {
+  return takeAway(networking, port, serverUuid, async ({ id, revision, host, profile }) => {
+    if (host !== "" && (await networking.hasBindings()))
+      for (const one of (await networking.bindings(id)) ?? [])
+        if (!one.isActive) await networking.deleteBinding(id, one.host);
     const left = withoutDevice(profile);
     const unbound = { device: null, ...(left !== profile && { profile: left }) };
     const { kind } = await networking.updatePort(id, unbound, revision);

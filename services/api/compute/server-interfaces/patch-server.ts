@@ -14,12 +14,15 @@ import { serverNotFound } from "../servers/request-finder.ts";
 export const PORTS_CHANGE_IN: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
 /** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 10;
+/** The allocations of a server that is shelved and offloaded. */
+const NOTHING_HELD = { generation: null, items: [] } as const;
 
 /** A server in its cell, with its allocations and the providers of its request groups. */
 export interface ServedServer {
   readonly server: Server;
+  /** Empty for a server that is shelved and offloaded. */
   readonly host: string;
-  readonly holding: Holding;
+  readonly holding: Holding | typeof NOTHING_HELD;
   readonly mapping: HomeMapping;
 }
 
@@ -35,8 +38,8 @@ export type Planned = ServerPatch | "again";
 
 /**
  * Changes a server and its allocations on its host in one transaction of its cell. The transaction checks the consumer generation and the
- * server's revision; after a concurrent change, everything is read again. Refuses a server in another state (`from`, null for any), without a host,
- * or with an operation under way.
+ * server's revision; after a concurrent change, everything is read again. Refuses a server in another state (`from`, null for any), without a host
+ * unless it is shelved and offloaded, or with an operation under way.
  *
  * Cost: three questions to the cell, and the write.
  */
@@ -89,6 +92,8 @@ export async function readServed(
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   if (server.taskState !== null) throw busy({ action, uuid }, server.taskState);
   const { host, attemptId } = server;
+  if (from === null && host === null && server.status === "SHELVED_OFFLOADED")
+    return { server, host: "", holding: NOTHING_HELD, mapping: {} };
   if (from?.includes(server.status) === false || host === null || attemptId === null)
     throw wrongState({ action, uuid }, server.status);
   const [held, claimed] = await Promise.all([cell.holding(uuid), cell.claimed(attemptId)]);

@@ -20,6 +20,7 @@ import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { FloatingIpDesk } from "../floating-ips/floating-ip-desk.ts";
 import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
+import type { NeutronPortSettler } from "../neutron-ports/neutron-port-settler.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
@@ -70,6 +71,8 @@ export interface ServerDeps {
   readonly floatingIps: FloatingIpDesk;
   /** Null without Neutron. */
   readonly refresher: NetworkRefresher | null;
+  /** Null without Neutron. */
+  readonly portSettler: NeutronPortSettler | null;
   /** Null when servers have no volumes. */
   readonly volumes: ServerVolumes | null;
   /** The networks that servers can be connected to. `simple` needs ports. */

@@ -7,6 +7,7 @@ import { callOf, mayDo } from "../../http/call.ts";
 import { placeOf } from "../../http/links.ts";
 import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
+import type { NeutronPortSettler } from "../neutron-ports/neutron-port-settler.ts";
 import { readAttachedVolumes } from "./attached-volumes.ts";
 import { readGroupNames } from "./group-names.ts";
 import { readHostStatuses } from "./host-status.ts";
@@ -28,6 +29,8 @@ interface Deps {
   readonly groups: Pick<ServerGroupsPort, "group">;
   /** Null where there are no security groups. */
   readonly securityGroups: SecurityGroupDesk | null;
+  /** Null without Neutron. */
+  readonly portSettler: Pick<NeutronPortSettler, "endNow"> | null;
 }
 
 /** The beginnings of links. */
@@ -78,8 +81,9 @@ export async function showServer(
   const record = await deps.finder.find(id, call);
   if (record === null) throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
-  const found = await hydrateServer(record, deps.cells, { withDeleted: false });
-  if (found === null) throw serverNotFound(id);
+  const found = await hydrateServer(record, deps.cells, { withDeleted: true });
+  if (found?.server.status === "DELETED") await deps.portSettler?.endNow(found.server);
+  if (found === null || found.server.status === "DELETED") throw serverNotFound(id);
   const moving = withWaitingMove(found, waiting);
   const known = { ...moving, server: { ...moving.server, spec: as(moving.server.spec) } };
   const viewer = await viewerFor(deps, request, [known], options);

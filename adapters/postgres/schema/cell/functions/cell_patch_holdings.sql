@@ -1,7 +1,8 @@
 -- requires: cell_without, ledger_apply
 -- Changes the specs and allocations of servers at rest in one guarded write, for a port that is attached or detached. No server occurs
 -- twice. `bytes` contains the new specs, each by its start and length. Outcomes: patched, gone, busy (detail.running), changed (the server
--- has another revision than the change was made for), and the refusals of ledger_apply with their detail.
+-- has another revision than the change was made for), and the refusals of ledger_apply with their detail. A server that was shelved and
+-- offloaded is on no host, holds nothing, and keeps its ports.
 create or replace function cell_patch_holdings(
   server_uuids uuid[], revisions int[], bytes bytea, spec_starts int[], spec_lengths int[], changes ledger_batch
 )
@@ -17,7 +18,7 @@ declare
   details jsonb[];
 begin
   perform from servers s where s.uuid = any (server_uuids) order by s.uuid for no key update;
-  select array_agg(case when s.uuid is null or s.host is null then 'gone' when r.running is not null then 'busy'
+  select array_agg(case when s.uuid is null or (s.host is null and s.status <> 'SHELVED_OFFLOADED') then 'gone' when r.running is not null then 'busy'
       when s.revision <> w.revision then 'changed' end order by w.at),
     array_agg(case when r.running is not null then jsonb_build_object('running', r.running) end order by w.at)
   into outcomes, details
