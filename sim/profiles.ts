@@ -29,6 +29,7 @@ export type SimFault =
   | "restore-midway"
   | "guest-ends"
   | "neutron-away"
+  | "no-driver"
   | "lies";
 
 export interface Profile {
@@ -224,8 +225,8 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "ports",
     about:
-      "servers have ports in a Neutron that is slow, late, away, or loses its answers, while processes and hosts die and ways are cut",
-    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes", "neutron-away"],
+      "servers have ports in a Neutron that is slow, late, away, loses its answers, or cannot connect them on some hosts, while processes and hosts die and ways are cut",
+    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes", "neutron-away", "no-driver"],
     swarm: false,
     everyMs: 1_500,
     skewMs: 2_000,

@@ -106,13 +106,12 @@ export class SimNemesis {
         this.#cutAgent(this.#pick(supervisor.names("agent")), durationMs, chance);
         break;
       case "database-stall":
-        this.#cut([["*", chance < 0.3 ? "api-db" : cell.databasePlace]], durationMs);
-        break;
       case "broker-stall":
-        this.#cut([["*", chance < 0.3 ? "api-nats" : cell.brokerPlace]], durationMs);
+        this.#stallStore(fault, cell, durationMs, chance);
         break;
       case "neutron-away":
-        this.#cut([["*", NEUTRON_PLACE]], durationMs / 3);
+      case "no-driver":
+        this.#disturbNeutron(fault, durationMs);
         break;
       case "redis-flush":
         this.#flush(durationMs, chance);
@@ -166,6 +165,22 @@ export class SimNemesis {
 
   #cutAgent(agent: string, durationMs: number, chance: number): void {
     this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
+  }
+
+  #stallStore(fault: "database-stall" | "broker-stall", cell: SimCell, durationMs: number, chance: number): void {
+    const ofCell = fault === "database-stall" ? cell.databasePlace : cell.brokerPlace;
+    const ofApis = fault === "database-stall" ? "api-db" : "api-nats";
+    this.#cut([["*", chance < 0.3 ? ofApis : ofCell]], durationMs);
+  }
+
+  #disturbNeutron(fault: "neutron-away" | "no-driver", durationMs: number): void {
+    if (fault === "neutron-away") {
+      this.#cut([["*", NEUTRON_PLACE]], durationMs / 3);
+      return;
+    }
+    const agent = this.#pick(this.#cloud.supervisor.names("agent"));
+    const hosts = this.#cloud.cells.flatMap((cell) => cell.hostsOf(agent));
+    for (const host of hosts) this.#cloud.neutron?.loseDriver(host, durationMs);
   }
 
   /** The next host of the agent that changes a guest falls silent before anybody learns of the change. */

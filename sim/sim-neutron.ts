@@ -1,6 +1,6 @@
 import { MemoryNetworking } from "../adapters/memory/memory-networking.ts";
 import type { FloatingIps } from "../core/stores/floating-ips.ts";
-import type { Networking, NeutronPort } from "../core/stores/networking.ts";
+import { BINDING_FAILED, type Networking, type NeutronPort } from "../core/stores/networking.ts";
 import { NetworkingError } from "../core/stores/networking-error.ts";
 import type { SecurityGroups } from "../core/stores/security-groups.ts";
 import type { Server } from "../core/tasks/server.ts";
@@ -55,8 +55,6 @@ const CALL_MS_MAX = 20_000;
 const SLOW_MS_MAX = 8_000;
 const EVENT_MS_MAX = 10_000;
 
-const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
-
 type Fate = "answered" | "failed" | "lost" | "slow" | "late" | "changed";
 
 /** The Neutron of a simulated cloud: the in-process twin, its faults, its agents on the hosts, and what must be true of its ports. */
@@ -73,11 +71,6 @@ export class SimNeutron {
   onEvent: (event: NeutronEvent) => void = () => {};
   /** The ports that an agent is about to connect, or never will, each with the host of that agent. */
   readonly #plugging = new Map<string, string>();
-  /**
-   * The ports and servers about which a conductor got no answer. It gives an order to the home of a guest all the same, so the ports may stay bound
-   * elsewhere until the next start or move: see docs/neutron.md.
-   */
-  readonly #unanswered = new Set<string>();
   #isCalm = false;
 
   /** `mutate` makes a client with a bug of a client. */
@@ -124,8 +117,16 @@ export class SimNeutron {
   /** There are no more faults, and every port that is bound gets connected. */
   calm(): void {
     this.#isCalm = true;
+    this.#twin.hostsWithoutDriver.clear();
     this.#plugging.clear();
     this.#plugBound();
+  }
+
+  /** For a while, Neutron cannot connect ports on the host, as if its agent there were dead. */
+  loseDriver(host: string, forMs: number): void {
+    if (this.#isCalm) return;
+    this.#twin.hostsWithoutDriver.add(host);
+    this.#world.clock.setTimer(forMs, () => void this.#twin.hostsWithoutDriver.delete(host));
   }
 
   /**
@@ -138,10 +139,7 @@ export class SimNeutron {
       const server = this.#servers.look(uuid);
       if (server === null || server.status === "DELETED" || server.host === null || server.taskState !== null)
         return [];
-      return server.spec.ports.flatMap(({ portId }) => {
-        const mayBeElsewhere = [portId, uuid].some((id) => this.#unanswered.has(id));
-        return wrongPort(server, portId, ports.get(portId), mayBeElsewhere);
-      });
+      return server.spec.ports.flatMap(({ portId }) => wrongPort(server, portId, ports.get(portId)));
     });
   }
 
@@ -178,22 +176,13 @@ export class SimNeutron {
         const value = Reflect.get(target, property, target);
         if (typeof value !== "function") return value;
         return (...args: unknown[]) =>
-          process
-            .call(
-              NEUTRON_PLACE,
-              () => this.#serve(String(property), args, async () => Reflect.apply(value, target, args)),
-              () => new NetworkingError("unreachable", "Neutron does not answer"),
-            )
-            .catch((error: unknown) => {
-              if (process.name.includes("conductor")) this.#noteUnanswered(args);
-              throw error;
-            });
+          process.call(
+            NEUTRON_PLACE,
+            () => this.#serve(String(property), args, async () => Reflect.apply(value, target, args)),
+            () => new NetworkingError("unreachable", "Neutron does not answer"),
+          );
       },
     });
-  }
-
-  #noteUnanswered(args: readonly unknown[]): void {
-    for (const [id] of JSON.stringify(args).matchAll(UUIDS)) this.#unanswered.add(id);
   }
 
   /** Carries out a call, or does not, and answers it, or does not. */
@@ -305,15 +294,11 @@ export class SimNeutron {
 
 const answers500 = () => new NetworkingError("unreachable", "Neutron answers 500");
 
-function wrongPort(
-  server: Server,
-  portId: string,
-  port: NeutronPort | undefined,
-  mayBeElsewhere: boolean,
-): readonly string[] {
+function wrongPort(server: Server, portId: string, port: NeutronPort | undefined): readonly string[] {
   const { uuid, status, host } = server;
   const what = `port ${portId} of server ${uuid}, which is ${status} on ${host},`;
   if (port === undefined) return [`${what} does not exist`];
   if (port.deviceId !== uuid) return [`${what} belongs to ${port.deviceId || "nothing"}`];
-  return port.host === host || mayBeElsewhere ? [] : [`${what} is bound to ${port.host || "no host"}`];
+  if (port.host !== host) return [`${what} is bound to ${port.host || "no host"}`];
+  return port.vifType === BINDING_FAILED ? [`${what} is connected by no driver`] : [];
 }

@@ -56,7 +56,8 @@ export class MemoryPortBindings {
     const isTaken = (port.host === wanted.host && !isActive) || this.isPrepared(portId, wanted.host);
     if (isTaken) return { kind: "exists" };
     const { vifType, vifDetails, status } = this.#ports.bound(wanted.host, port);
-    if (vifType === BINDING_FAILED) return { kind: "refused", why: "Request Failed: internal server error" };
+    if (vifType === BINDING_FAILED)
+      return { kind: "refused", why: "Request Failed: internal server error", mayPass: true };
     const binding: HostBinding = { ...wanted, isActive, vifType, vifDetails };
     if (isActive) this.#withoutActive.delete(portId);
     if (isActive) this.#ports.bind({ ...port, ...wanted, vifType, vifDetails, status, revision: port.revision + 1 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { afterEach } from "vitest";
+import { afterEach, expect, test } from "vitest";
+import { OWN_NAME } from "../../core/stores/networking.ts";
 import { networkingContract } from "../../test/contract/networking.contract.ts";
 import type { FakeNeighbour } from "../../test/rigs/fake-neighbour.ts";
 import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
@@ -15,9 +16,23 @@ afterEach(async () => {
   await neutron?.close();
 });
 
-networkingContract("Neutron over HTTP", async () => {
+async function overHttp(pages: Parameters<typeof startFakeNeutron>[1] = {}) {
   const twin = new MemoryNetworking({ newId: randomUUID });
-  neutron = await startFakeNeutron(twin);
+  neutron = await startFakeNeutron(twin, pages);
   client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 5_000, triesMax: 2 });
   return { networking: new NeutronClient(client), twin };
+}
+
+networkingContract("Neutron over HTTP", () => overHttp());
+networkingContract("Neutron over HTTP with one item on each page", () => overHttp({ pageMax: 1 }));
+
+test.each([
+  ["pages that do not end", { rel: "next", href: "http://neutron/v2.0/ports?marker=p" }, "has more than 1000 pages"],
+  ["a next page without an address", { rel: "next" }, "goes on at no address"],
+])("%s are a wrong answer", async (_, link, why) => {
+  const call = async () => ({ status: 200, headers: {}, body: { ports: [{ id: "p" }], ports_links: [link] } });
+  await expect(new NeutronClient({ call }).ports({}, OWN_NAME)).rejects.toMatchObject({
+    code: "bad-answer",
+    message: expect.stringContaining(why),
+  });
 });

@@ -17,6 +17,7 @@ import { CHANGED_STATUS, expectedRefusal, FORBIDDEN_STATUS } from "./expected-re
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 import { bindingOf, listedItems, NORMAL_VNIC, networkOf, portOf } from "./neutron-documents.ts";
+import { readPages } from "./neutron-pages.ts";
 
 /** How Neutron is found in the catalogue. */
 export const NEUTRON = { service: "Neutron", types: ["network"] } as const;
@@ -145,11 +146,12 @@ export class NeutronClient implements Networking {
       const answer = await this.#client.call({ ...call, expect: [200, 201] });
       return { kind: "created", binding: bindingOf((answer.body as { binding?: unknown } | null)?.binding) };
     } catch (error) {
-      // Neutron answers so when no driver can connect the port, and keeps nothing of the binding then.
-      if (error instanceof NeighbourError && error.status === 500) return { kind: "refused", why: error.why };
+      // Neutron answers so when no driver can connect the port, and keeps nothing of the binding then. It also answers so to any fault of its own.
+      if (error instanceof NeighbourError && error.status === 500)
+        return { kind: "refused", why: error.why, mayPass: true };
       const refusal = expectedRefusal(error, call);
       if (refusal.code === "not-found") return { kind: "gone" };
-      return refusal.code === "conflict" ? { kind: "exists" } : { kind: "refused", why: refusal.why };
+      return refusal.code === "conflict" ? { kind: "exists" } : { kind: "refused", why: refusal.why, mayPass: false };
     }
   }
 
@@ -207,11 +209,9 @@ export class NeutronClient implements Networking {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(filter))
       for (const one of value === undefined ? [] : [value].flat()) query.append(name, one);
-    const text = query.toString();
-    const path = `/v2.0/${collection}${text === "" ? "" : `?${text}`}`;
+    const ask = (path: string) => this.#call({ method: "GET", path, ...by, expect: [200] });
     try {
-      const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
-      return listedItems(answer.body, collection);
+      return (await readPages(collection, `/v2.0/${collection}`, query.toString(), ask)) ?? [];
     } catch (error) {
       // Lists have no expected refusals, so Neutron did not understand the question.
       throw error instanceof NeighbourError ? new NetworkingError("bad-answer", error.message) : error;

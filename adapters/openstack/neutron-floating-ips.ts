@@ -13,7 +13,7 @@ import { NetworkingError } from "../../core/stores/networking-error.ts";
 import { CHANGED_STATUS, expectedRefusal, IDS_MAX } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
-import { listedItems } from "./neutron-documents.ts";
+import { readPages } from "./neutron-pages.ts";
 import { documentFields, documentId, textField } from "./read-document.ts";
 
 const PATH = "/v2.0/floatingips";
@@ -36,11 +36,8 @@ export class NeutronFloatingIps implements FloatingIps {
       const values = { id, tenant_id: projectId, floating_ip_address: address };
       const query = new URLSearchParams(Object.entries(values).filter((one): one is [string, string] => !!one[1]));
       for (const portId of portIds?.slice(at, at + IDS_MAX) ?? []) query.append("port_id", portId);
-      const answer = await this.#call({ method: "GET", path: `${PATH}?${query}`, ...by, expect: [200] });
       // Without the extension `router`, the path does not exist.
-      if (answer instanceof NeighbourError && answer.code === "not-found") return [];
-      if (answer instanceof NeighbourError) throw new NetworkingError("bad-answer", answer.message);
-      documents.push(...listedItems(answer.body, "floatingips"));
+      documents.push(...((await this.#list("floatingips", PATH, query, by)) ?? []));
     }
     return this.#withServers(documents, by);
   }
@@ -89,13 +86,21 @@ export class NeutronFloatingIps implements FloatingIps {
     const owners = new Map<string, string>();
     for (let at = 0; at < unexplained.length; at += IDS_MAX) {
       const ids = unexplained.slice(at, at + IDS_MAX).map((one) => ["id", textField(one.port_id)]);
-      const path = `/v2.0/ports?${new URLSearchParams(ids)}`;
-      const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
-      if (answer instanceof NeighbourError) throw new NetworkingError("bad-answer", answer.message);
-      for (const port of listedItems(answer.body, "ports").map(documentFields))
-        owners.set(documentId(port, "port"), textField(port.device_id));
+      const ports = await this.#list("ports", "/v2.0/ports", new URLSearchParams(ids), by);
+      if (ports === null) throw new NetworkingError("bad-answer", "Neutron has no list of ports");
+      for (const port of ports.map(documentFields)) owners.set(documentId(port, "port"), textField(port.device_id));
     }
     return documents.map((document) => floatingIpOf(document, owners));
+  }
+
+  /** Null if Neutron has no such list. */
+  #list(collection: string, path: string, query: URLSearchParams, by: AskedBy): Promise<readonly unknown[] | null> {
+    return readPages(collection, path, query.toString(), async (page) => {
+      const answer = await this.#call({ method: "GET", path: page, ...by, expect: [200] });
+      if (!(answer instanceof NeighbourError)) return answer;
+      if (answer.code === "not-found") return null;
+      throw new NetworkingError("bad-answer", answer.message);
+    });
   }
 
   /** Returns refusals that the caller may expect, and throws `NetworkingError` for everything else. */

@@ -11,7 +11,7 @@ import type {
 } from "../../core/stores/security-groups.ts";
 import { expectedRefusal, IDS_MAX, type NeutronRefusal } from "./expected-refusal.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
-import { listedItems } from "./neutron-documents.ts";
+import { readPages } from "./neutron-pages.ts";
 import { ruleBody, securityGroupOf, securityGroupRuleOf } from "./security-group-documents.ts";
 
 const GROUPS = "/v2.0/security-groups";
@@ -38,9 +38,12 @@ export class NeutronSecurityGroups implements SecurityGroups {
       const query = new URLSearchParams(ids?.slice(at, at + IDS_MAX).map((id) => ["id", id]));
       if (projectId !== undefined) query.append("tenant_id", projectId);
       for (const name of withoutRules ? NAME_FIELDS : []) query.append("fields", name);
-      const answer = await this.#call({ method: "GET", path: `${GROUPS}?${query}`, ...by, expect: [200] });
-      if ("why" in answer) throw new NetworkingError("bad-answer", answer.why);
-      found.push(...listedItems(answer.body, "security_groups").map(securityGroupOf));
+      const listed = await readPages("security_groups", GROUPS, query.toString(), async (path) => {
+        const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
+        if ("why" in answer) throw new NetworkingError("bad-answer", answer.why);
+        return answer;
+      });
+      found.push(...(listed ?? []).map(securityGroupOf));
     }
     return found;
   }

@@ -23,8 +23,11 @@ export type CreateBindingOutcome =
   /** The port has a binding to the host already, which stays as it is. */
   | { readonly kind: "exists" }
   | { readonly kind: "gone" }
-  /** No driver can connect the port on this host, or Neutron does not take the binding. */
-  | { readonly kind: "refused"; readonly why: string };
+  /**
+   * No driver can connect the port on this host, or Neutron does not take the binding. With `mayPass`, the answer is that of a fault of Neutron as well, so that
+   * only its repetition shows that no driver can do it.
+   */
+  | { readonly kind: "refused"; readonly why: string; readonly mayPass: boolean };
 
 /**
  * The bindings of ports to several hosts, of which one is active (Neutron's extension `binding-extended`). Bindings have no revisions: a late call may still

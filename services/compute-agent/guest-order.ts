@@ -14,7 +14,7 @@ export interface GuestOrder {
   /** Rises with each step of the server's operations. */
   readonly revision: number;
   readonly work: /** A `Start`: no step of an operation. It is answered by a report on the attempt. */
-    | { readonly kind: "start" }
+    | { readonly kind: "start"; readonly interfaces: readonly GuestInterface[] | null }
     /** `interfaces` are those with which a guest starts, or is rebooted hard; null leaves them as they are. */
     | { readonly kind: "power"; readonly verb: PowerVerb; readonly interfaces: readonly GuestInterface[] | null }
     | { readonly kind: "snapshot"; readonly imageId: string }
@@ -50,7 +50,7 @@ export function orderOfStart(message: Start): GuestOrder {
     name,
     id: `start/${message.revision}`,
     revision: message.revision,
-    work: { kind: "start" },
+    work: { kind: "start", interfaces: message.interfaces?.interfaces ?? null },
     goal: "running",
     answer: (to, failed) => {
       const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };

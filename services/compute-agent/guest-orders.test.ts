@@ -190,7 +190,7 @@ async function prepared(): Promise<void> {
   await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1 });
   await driver.adopt([{ ...NAME, state: "prepared" }]);
 }
-const start = (revision: number) => orders.start({ ...NAME, revision }, stream);
+const start = (revision: number) => orders.start({ ...NAME, revision, interfaces: undefined }, stream);
 const runs = () => driver.guests().some(({ running }) => running);
 
 test("an order that arrives during a start is carried out after it, and decides the final state", async () => {

@@ -248,8 +248,7 @@ export class GuestOrders {
       return this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
     }
     const verb = work.kind === "start" ? "start" : work.verb;
-    const hasInterfaces = work.kind === "power" && driver.capabilities.has("interfaces");
-    const interfaces = hasInterfaces ? work.interfaces : null;
+    const interfaces = driver.capabilities.has("interfaces") ? work.interfaces : null;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
     // succeeded. One that waits for another guest, and is to be paused, has received the memory of a paused one, and does not run.
     const isHandedOverPaused = verb === "pause" && guest.listensAt !== undefined;

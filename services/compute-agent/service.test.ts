@@ -59,7 +59,7 @@ class WireConductor {
   order(what: "start" | "destroy", attempt: number, attemptId = `t${attempt}/0`): void {
     const value = { host: "h", serverUuid: serverSpec(attempt).uuid, attemptId };
     if (what === "destroy") this.stream?.send({ body: { $case: "destroy", value } });
-    else this.stream?.send({ body: { $case: "start", value: { ...value, revision: 0 } } });
+    else this.stream?.send({ body: { $case: "start", value: { ...value, revision: 0, interfaces: undefined } } });
   }
 
   state(attempt: number, state: GuestState): Promise<AttemptReport> {

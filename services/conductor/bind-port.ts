@@ -1,4 +1,5 @@
 import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { HostBinding } from "../../core/stores/port-bindings.ts";
 import { withDevice } from "../../core/tasks/port-profile.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
@@ -16,14 +17,26 @@ export interface PortWork {
   readonly hasBindings: boolean;
   /** The functions of the host that connect direct ports, by the port's id; those that are known. */
   readonly devices: ReadonlyMap<string, PortDevice>;
+  /** How often Neutron has refused the new binding of each port, by the port's id. */
+  readonly refusals: Map<string, number>;
   /** Whether this conductor still carries out the task. Asked before each change. */
   readonly mayWrite: () => Promise<boolean>;
 }
 
+/** How often Neutron is asked for a binding that it refuses with an answer that may be that of a fault of its own. */
+const REFUSALS_MAX = 3;
 /** How often one port may be changed by others while it is being bound. */
 const LOST_MAX = 10;
 /** Vif types of a binding that no driver has made. */
 const UNUSABLE = ["", "unbound", BINDING_FAILED];
+
+/**
+ * Whether a driver of the host has connected the port. A Neutron that shows no vif type is taken at its word about the host.
+ *
+ * Source: `_update_port_binding_for_instance` in nova/network/neutron.py.
+ */
+export const isBoundTo = (port: Pick<NeutronPort, "host" | "vifType">, host: string): boolean =>
+  port.host === host && (port.vifType === "" || !UNUSABLE.includes(port.vifType));
 
 /**
  * Binds a port to the host. A binding that was prepared for the host becomes the active one; otherwise the port is written in the revision in which it
@@ -36,7 +49,7 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
     if (port === undefined || port.deviceId !== serverUuid) return notFound(id);
     const profile = withDevice(port.profile, work.devices.get(id));
     const isTold = profile === port.profile;
-    if (isTold && port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound", vif: vifOf(port) };
+    if (isTold && isBoundTo(port, host)) return { kind: "bound", vif: vifOf(port) };
     if (!(await mayWrite())) return UNWANTED;
     if (!(await activatePrepared(work, port))) {
       const outcome = await networking.updatePort(id, { host, ...(!isTold && { profile }) }, port.revision);
@@ -82,7 +95,13 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
     if (!(await mayWrite())) return UNWANTED;
     if (present !== undefined) await networking.deleteBinding(id, host);
     const outcome = await networking.createBinding(id, { host, vnicType, profile });
-    if (outcome.kind === "refused") return bindingFailed(id);
+    if (outcome.kind === "refused") {
+      const refusals = (work.refusals.get(id) ?? 0) + 1;
+      work.refusals.set(id, refusals);
+      if (!outcome.mayPass || refusals >= REFUSALS_MAX) return bindingFailed(id);
+      // The caller asks again after a while.
+      throw new NetworkingError("unreachable", `Neutron does not bind port ${id} to ${host}: ${outcome.why}`);
+    }
     if (outcome.kind === "gone") return notFound(id);
   }
   return failed(`The bindings of port ${id} kept changing while one to ${host} was being prepared.`, false);
@@ -106,7 +125,8 @@ const notFound = (id: string): Undone => failed(`Port id ${id} could not be foun
 const bindingFailed = (id: string): Undone =>
   failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
 
-function vifOf(bound: Pick<HostBinding, "vifType" | "vifDetails" | "vnicType" | "profile">): PortVif | null {
+/** How the port is connected on its host; null where no driver has connected it. */
+export function vifOf(bound: Pick<HostBinding, "vifType" | "vifDetails" | "vnicType" | "profile">): PortVif | null {
   const { vifType, vifDetails, vnicType, profile } = bound;
   if (UNUSABLE.includes(vifType)) return null;
   return { type: vifType, details: JSON.stringify(vifDetails), vnicType, profile: JSON.stringify(profile) };

@@ -299,6 +299,15 @@ export class ConductorEvents {
     );
   }
 
+  portsBound(server: string, host: string): void {
+    this.#logger.info({ server, host }, "ports that were not bound to their server's host were bound to it");
+  }
+
+  portsNotBound(server: string | null, host: string | null, reason: string): void {
+    const meaning = "ports of servers at rest could not be bound to their hosts; the next comparison tries again";
+    this.#nowAndThen("ports", () => this.#logger.warn({ server, host, reason }, meaning));
+  }
+
   databaseFailed(what: string, error: unknown): void {
     this.#metrics.databaseFailures.inc({ what });
     this.#nowAndThen(`database ${what}`, () =>

@@ -28,6 +28,8 @@ import { StepCommitter } from "./step-committer.ts";
 
 /** A stub of HostHolders for which no other agent has any host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
+/** No server has ports in Neutron. */
+const ports = { bindHome: async () => null, look: () => {} };
 
 function setUp(unknownDestroysPerMinute = 10) {
   const clock = new ManualClock(1_000_000);
@@ -46,8 +48,9 @@ function setUp(unknownDestroysPerMinute = 10) {
     events,
     streamOf: () => null,
     stopServer: async () => {},
+    ports,
   });
-  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,

@@ -10,6 +10,7 @@ import type { AgentConnection } from "./agent-registry.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { GuestSettler } from "./guest-settler.ts";
 import { guestsFault } from "./hello-fault.ts";
+import type { HomePorts } from "./home-ports.ts";
 import type { HostHolders } from "./host-holders.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
@@ -43,6 +44,7 @@ export class GuestComparer {
   readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #settler: GuestSettler;
+  readonly #ports: Pick<HomePorts, "look">;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
@@ -72,6 +74,7 @@ export class GuestComparer {
     >;
     readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
     readonly settler: GuestSettler;
+    readonly ports: Pick<HomePorts, "look">;
     readonly commits: StepCommitter;
     readonly clock: Clock;
     readonly events: ConductorEvents;
@@ -95,6 +98,7 @@ export class GuestComparer {
       return hosts.map(() => undefined);
     });
     this.#settler = options.settler;
+    this.#ports = options.ports;
     this.#commits = options.commits;
     this.#clock = options.clock;
     this.#events = options.events;
@@ -172,6 +176,10 @@ export class GuestComparer {
       this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
     );
     await this.#commits.answered("quarantine", this.#quarantine, { host, attemptIds });
+    this.#ports.look(
+      host,
+      guests.map(({ serverUuid }) => serverUuid),
+    );
     const known = new Set(guests.map((guest) => guest.attemptId));
     for (const { status, busy, attemptId, serverUuid } of residents) {
       if (!shouldExist(status) || busy || known.has(attemptId ?? "")) continue;

@@ -6,6 +6,7 @@ import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { GuestInterfaces } from "../../proto/gen/berth/shared.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import { conductorId, serverId } from "../../test/contract/cell-fixtures.ts";
@@ -28,6 +29,7 @@ function settlerOf(
   verdict: StartVerdict = "start",
   streamOf: () => AgentStream | null = () => null,
   isBeside = false,
+  bindHome: () => Promise<GuestInterfaces | null> = async () => null,
 ): Subject {
   const clock = new ManualClock();
   const events = new ConductorEvents({
@@ -53,7 +55,11 @@ function settlerOf(
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },
   };
   const stopServer = async () => undefined;
-  return { settler: new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer }), raised, judged };
+  const ports = { bindHome };
+  return {
+    settler: new GuestSettler({ store, commits, judge, ports, clock, events, streamOf, stopServer }),
+    ...{ raised, judged },
+  };
 }
 
 test("raises a row above the order that its guest has obeyed, so that the next order is obeyed, too", async () => {
@@ -152,4 +158,31 @@ test("an order that follows from the row as it was before the host was lost is n
   expect(sent).toEqual([]);
   await settler.settle({ ...GUEST, state: "prepared" });
   expect(sent).toEqual(["second start"]);
+});
+
+test("a guest that is started has the interfaces with which its ports were bound, and one that moved meanwhile is not started", async () => {
+  const interfaces = { interfaces: [{ portId: "p", slot: 1, macAddress: "fa:16:3e:00:00:01", vif: undefined }] };
+  const sent: ConductorMessage[] = [];
+  const stream: AgentStream = {
+    closed: false,
+    send: (message: ConductorMessage) => void sent.push(message),
+    ...{ onMessages: () => {}, onClose: () => {}, close: () => {} },
+  };
+  const home: Partial<Home> = {};
+  const bind = { onBind: () => {} };
+  const { settler } = settlerOf(
+    home,
+    "start",
+    () => stream,
+    false,
+    async () => {
+      bind.onBind();
+      return interfaces;
+    },
+  );
+  await settler.settle({ ...GUEST, state: "prepared" });
+  expect(sent).toMatchObject([{ body: { $case: "start", value: { interfaces } } }]);
+  bind.onBind = () => Object.assign(home, { busy: true });
+  await settler.settle({ ...GUEST, state: "prepared" });
+  expect(sent).toHaveLength(1);
 });

@@ -3,10 +3,12 @@ import { keptReason } from "../../core/tasks/failure-message.ts";
 import { type FoundGuest, type GuestFate, guestFate } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
+import type { GuestInterfaces } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { FoundKnowledge, GuestJudge } from "./guest-judge.ts";
+import type { HomePorts } from "./home-ports.ts";
 import { NO_SUBJECT } from "./operation-orders.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
@@ -45,6 +47,7 @@ const MAKES_RUN: Readonly<Record<GuestFate, boolean>> = {
 export class GuestSettler {
   readonly #commits: StepCommitter;
   readonly #judge: SettlersJudge;
+  readonly #ports: Pick<HomePorts, "bindHome">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
@@ -63,6 +66,7 @@ export class GuestSettler {
     readonly store: Pick<ConductorStore, "homes" | "sightings">;
     readonly commits: StepCommitter;
     readonly judge: SettlersJudge;
+    readonly ports: Pick<HomePorts, "bindHome">;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -72,6 +76,7 @@ export class GuestSettler {
     const { store } = options;
     this.#commits = options.commits;
     this.#judge = options.judge;
+    this.#ports = options.ports;
     this.#clock = options.clock;
     this.#events = options.events;
     this.#streamOf = options.streamOf;
@@ -100,8 +105,7 @@ export class GuestSettler {
   async settle(guest: FoundGuest, found: FoundKnowledge | null = null): Promise<boolean> {
     // An order that follows from this reading of the row must not reach a host that was lost meanwhile and has come back: its server may have moved.
     const stream = this.#streamOf(guest.host);
-    const home = await this.homeOf(guest.serverUuid);
-    const fate = guestFate(guest, home);
+    const { home, fate, interfaces } = await this.#fateOf(guest);
     if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
     if (found !== null && !(await this.#isDecided(guest, home, fate, found))) return false;
@@ -122,7 +126,7 @@ export class GuestSettler {
     this.#events.guestSettled(guest, fate);
     const name = { host, serverUuid, attemptId };
     if (fate === "start") {
-      stream.send({ body: { $case: "start", value: { ...name, revision } } });
+      stream.send({ body: { $case: "start", value: { ...name, revision, interfaces } } });
       return false;
     }
     if (fate !== "destroy") {
@@ -134,6 +138,21 @@ export class GuestSettler {
     this.#undecided.delete(keyOf(guest));
     stream.send({ body: { $case: "destroy", value: name } });
     return this.#destroyed(guest);
+  }
+
+  /**
+   * Reads the server's row. Before a guest is started, its ports are bound to its host, since the move that was to do it may have ended while the host was
+   * away. That takes time, so the row is read again then, and everything is judged by the second reading.
+   */
+  async #fateOf(guest: FoundGuest): Promise<{
+    readonly home: Home | null;
+    readonly fate: GuestFate;
+    readonly interfaces: GuestInterfaces | undefined;
+  }> {
+    const first = await this.homeOf(guest.serverUuid);
+    const interfaces = guestFate(guest, first) === "start" ? await this.#ports.bindHome(guest) : null;
+    const home = interfaces === null ? first : await this.homeOf(guest.serverUuid);
+    return { home, fate: guestFate(guest, home), interfaces: interfaces ?? undefined };
   }
 
   /**

@@ -85,6 +85,18 @@ export class NeighbourNeeds {
     return (await this.plugged(server, host, isWanted)) ?? { kind: "plugged" };
   }
 
+  /**
+   * Binds the ports of a server at rest to its host, and deletes their bindings to others. `isHome` asks the cell's database whether this still is its
+   * host. Neutron is asked once. Null if the server has no ports in Neutron.
+   */
+  bindHome(
+    server: Pick<ServerSpec, "uuid" | "ports">,
+    host: string,
+    isHome: () => Promise<boolean>,
+  ): ReturnType<PortBinder["bind"]> {
+    return this.#ports.bind(server, host, { isWanted: () => true, isUrgent: true, tenure: isHome }, { step: "return" });
+  }
+
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */
   plugged(server: ServerSpec, host: string, isWanted: () => boolean): ReturnType<VifPlugging["wait"]> {
     return this.#plugging.wait(server, host, isWanted);

@@ -14,7 +14,8 @@ export interface Need {
   readonly isWanted: () => boolean;
   /** Whether the neighbour is asked once only, because the work goes on without it. */
   readonly isUrgent?: boolean;
-  readonly tenure: Tenure;
+  /** What gives the right to write: a task, or the answer of the cell's database to another question. */
+  readonly tenure: Tenure | (() => Promise<boolean>);
 }
 
 const RETRY_MS = 1_000;
@@ -70,11 +71,12 @@ export class PatientCalls {
   }
 
   /**
-   * Whether this conductor still carries out the task. Asked before the writes for a port or a volume, so that a slow conductor undoes nothing that another
-   * one has done.
+   * Whether this conductor still carries out the task, or may do without one. Asked before the writes for a port or a volume, so that a slow conductor
+   * undoes nothing that another one has done.
    */
   async mayWrite({ isWanted, tenure }: Need): Promise<boolean> {
-    const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
+    const asking = typeof tenure === "function" ? tenure() : this.#store.holdsTask(tenure);
+    const isHeld = await asking.catch((error: Error) => {
       throw new NeighbourFault(
         "unreachable",
         `the cell's database does not say who carries the task out: ${error.message}`,

@@ -72,12 +72,14 @@ export class PortBinder {
     const networking = this.#networking;
     if (networking === null) return Promise.resolve(failed(NO_NEUTRON, true));
     const mayWrite = () => this.#calls.mayWrite(need);
+    const refusals = new Map<string, number>();
     return this.#calls.call(`the server's ports could not be bound to ${host}`, need, async () => {
       const ports = await networking.ports({ deviceIds: [server.uuid] }, OWN_NAME);
       const needsBindings = step !== "bind" || ports.some((port) => port.host !== "" && port.host !== host);
       const hasBindings = needsBindings && (await this.#hasBindings(networking));
       const byPort = new Map(devices.map((device) => [device.portId, device]));
-      const work = { networking, serverUuid: server.uuid, host, hasBindings, mayWrite, devices: byPort };
+      const known = { networking, serverUuid: server.uuid, host, hasBindings, devices: byPort };
+      const work = { ...known, refusals, mayWrite };
       return carryOut(work, step, ids, new Map(ports.map((port) => [port.id, port])));
     });
   }

@@ -23,6 +23,7 @@ import { GuestComparer } from "./guest-comparer.ts";
 import { GuestJudge } from "./guest-judge.ts";
 import { GuestLooker } from "./guest-looker.ts";
 import { GuestSettler } from "./guest-settler.ts";
+import { HomePorts } from "./home-ports.ts";
 import { HostHolders } from "./host-holders.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { NeighbourNeeds } from "./neighbour-needs.ts";
@@ -88,6 +89,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     // Closing the streams first rejects everything that the watch still waits for.
     parts.registry.close();
     await parts.watch.stop();
+    await parts.ports.stop();
     await deps.listener.close();
   });
   return {
@@ -144,9 +146,11 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const streamOf = (host: string) => registry.streamOf(host);
   const judge = new GuestJudge({ store, commits, clock, events, settings });
   const stopServer = (guest: FoundGuest) => new ServerStopper({ store, looker: guests, commits, events }).stop(guest);
-  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer });
+  const needs = new NeighbourNeeds(deps, settings);
+  const ports = new HomePorts({ networking: deps.networking ?? null, needs, store, commits, clock, events });
+  const settler = new GuestSettler({ store, commits, judge, ports, clock, events, streamOf, stopServer });
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
-  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
   const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
@@ -157,7 +161,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const runPorts = {
     store,
     ...{ commits, clock, events, settings },
-    ...{ releaser, streamOf, needs: new NeighbourNeeds(deps, settings) },
+    ...{ releaser, streamOf, needs },
     arrivals: () => registry.arrivals,
     arrivalOf: (host: string) => registry.connectionOf(host)?.arrival ?? null,
     guests,
@@ -168,11 +172,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     isBesideQuarantined: (attempt: ServerAttempt) => judge.isBesideQuarantined(attempt),
     homeOf: (serverUuid: string) => settler.homeOf(serverUuid),
     // The promise rejects only when the conductor stops.
-    settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) =>
-      settler.settle(guest).then(
-        () => {},
-        () => {},
-      ),
+    settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) => quietly(settler.settle(guest)),
     noteTransfer: (uuid: string, report: HandOffProgress) => transfers.note(uuid, report),
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
   };
@@ -184,7 +184,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const fenced = new FencedRelease({ store, clock, events });
   const orphans = new OrphanFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, consoles, intake, lease, watch, confirmer, orphans, fenced, transfers };
+  return { registry, runs, consoles, intake, lease, watch, ports, confirmer, orphans, fenced, transfers };
 }
 
 function dispatchReport(
@@ -235,3 +235,10 @@ function dispatchReport(
       report satisfies never;
   }
 }
+
+/** Waits for work whose outcome nobody needs. */
+const quietly = (work: Promise<unknown>): Promise<void> =>
+  work.then(
+    () => {},
+    () => {},
+  );

@@ -28,6 +28,8 @@ const report = (revision: number): TreeReport => ({
 
 /** A stub of HostHolders for which no other agent has any host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
+/** No server has ports in Neutron. */
+const ports = { bindHome: async () => null, look: () => {} };
 
 const OTHER_ROOT = "00000000-0000-4000-8000-00000000000f";
 
@@ -51,8 +53,9 @@ function setUp() {
     events,
     streamOf: () => null,
     stopServer: async () => {},
+    ports,
   });
-  const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,

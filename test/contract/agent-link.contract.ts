@@ -17,7 +17,7 @@ const report = (reason: string): AgentMessage => ({
   },
 });
 const start = (host: string): ConductorMessage => ({
-  body: { $case: "start", value: { host, serverUuid: "s", attemptId: "a", revision: 0 } },
+  body: { $case: "start", value: { host, serverUuid: "s", attemptId: "a", revision: 0, interfaces: undefined } },
 });
 const reasonOf = (message: AgentMessage): string =>
   message.body?.$case === "attempt" ? message.body.value.reason : "?";

@@ -16,9 +16,28 @@ import { neutronRefusal as refusal } from "./neutron-refusal.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
 
-/** Starts the part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
-export const startFakeNeutron = (twin: MemoryNetworking): Promise<FakeNeighbour> =>
-  startFakeNeighbour((request) => answer(twin, request));
+/**
+ * Starts the part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. A list has at most
+ * `pageMax` items (Neutron's `pagination_max_limit`).
+ */
+export const startFakeNeutron = (
+  twin: MemoryNetworking,
+  { pageMax = Number.POSITIVE_INFINITY } = {},
+): Promise<FakeNeighbour> =>
+  startFakeNeighbour(async (request) => pageOf(await answer(twin, request), request, pageMax));
+
+/** Cuts a list, and links to its next page at an address that only Neutron itself may know. */
+function pageOf(whole: FakeAnswer, { method, url = "" }: IncomingMessage, pageMax: number): FakeAnswer {
+  const { pathname, searchParams: query } = new URL(url, "http://neutron.internal:9696");
+  const [[name, items] = ["", null]] = Object.entries((whole.body ?? {}) as Body);
+  if (method !== "GET" || !Array.isArray(items) || pathname.endsWith("/bindings")) return whole;
+  const from = items.findIndex(({ id }: Body) => id === query.get("marker")) + 1;
+  const page = items.slice(from, from + pageMax);
+  if (from + page.length === items.length) return { ...whole, body: { [name]: page } };
+  query.set("marker", page.at(-1).id);
+  const link = { rel: "next", href: `http://neutron.internal:9696${pathname}?${query}` };
+  return { ...whole, body: { [name]: page, [`${name}_links`]: [link] } };
+}
 
 async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise<FakeAnswer> {
   const url = new URL(request.url ?? "", "http://neutron");

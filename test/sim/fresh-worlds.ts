@@ -6,7 +6,7 @@ import { TIMEOUT_MS, world } from "./world.ts";
 const SLICE = 25;
 
 /** Defines tests, each of 25 new worlds. A title names the first seed, and a failure the seed that broke a law. */
-export function testFreshWorlds(slices: number, profile: "mixed" | "volumes" = "mixed"): void {
+export function testFreshWorlds(slices: number, profile: "mixed" | "volumes" | "ports" = "mixed"): void {
   const first = Math.floor(Math.random() * 2 ** 30);
   test.each(Array.from({ length: slices }, (_, slice) => first + slice * SLICE))(
     `${SLICE} ${profile} worlds that were never tried before, from seed %i on`,

@@ -373,6 +373,8 @@ export interface Start {
   attemptId: string;
   /** As in Power. */
   revision: number;
+  /** The interfaces with which the guest starts. Left out: those that it has. */
+  interfaces: GuestInterfaces | undefined;
 }
 
 /**
@@ -3478,7 +3480,7 @@ export const OrderReport: MessageFns<OrderReport> = {
 };
 
 function createBaseStart(): Start {
-  return { host: "", serverUuid: "", attemptId: "", revision: 0 };
+  return { host: "", serverUuid: "", attemptId: "", revision: 0, interfaces: undefined };
 }
 
 export const Start: MessageFns<Start> = {
@@ -3494,6 +3496,9 @@ export const Start: MessageFns<Start> = {
     }
     if (message.revision !== 0) {
       writer.uint32(32).int64(message.revision);
+    }
+    if (message.interfaces !== undefined) {
+      GuestInterfaces.encode(message.interfaces, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -3543,6 +3548,14 @@ export const Start: MessageFns<Start> = {
             message.revision = longToNumber(reader.int64());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3564,6 +3577,9 @@ export const Start: MessageFns<Start> = {
     message.serverUuid = object.serverUuid ?? "";
     message.attemptId = object.attemptId ?? "";
     message.revision = object.revision ?? 0;
+    message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
+      ? GuestInterfaces.fromPartial(object.interfaces)
+      : undefined;
     return message;
   },
 };
