@@ -65,6 +65,22 @@ export function userChangesContract(current: () => ApiStore): void {
       expect(await tagged(["a"], [])).toEqual([serverId(1)]);
     });
 
+    test("are used by lists to find servers whose host name or other listed fields are not those of the spec", async () => {
+      const store = current();
+      const given = ["Web 1", "web_2", "größe", "web.3-a", "---", `${"-".repeat(63)}web-9`, "x".repeat(255), "db%1"];
+      await store.accept(given.map((name, at) => serverSpec(at + 1, { name })));
+      await store.changeServer(serverId(2), () => ({ name: "other_2" }));
+      await store.changeServer(serverId(7), () => ({ hostname: "web-7", lock: null }));
+      await store.changeServer(serverId(8), () => ({ lock: null, tags: ["a"] }));
+      const list = async (query: Partial<Parameters<ApiStore["listRequests"]>[0]>) =>
+        (await store.listRequests({ projectId: null, marker: null, limit: 9, ...query })).map((one) => one.serverUuid);
+      expect((await list({ changed: true })).toSorted()).toEqual([2, 7].map(serverId));
+      expect((await list({ hasWord: "web" })).toSorted()).toEqual([1, 4, 6].map(serverId));
+      expect(await list({ hasWord: "other" })).toEqual([serverId(2)]);
+      expect((await list({ oddlyNamed: true })).toSorted()).toEqual([3, 5, 6, 8].map(serverId));
+      expect(await list({ hasWord: "web", projectId: "none" })).toEqual([]);
+    });
+
     test("are not made when the caller wants none, or when there is no such server", async () => {
       const store = current();
       await store.accept([serverSpec(1)]);

@@ -112,6 +112,11 @@ export function requestListContract(current: () => ApiStore): void {
       );
       expect(await stretches({ projectId: "a" })).toEqual([[7, 6], [5, 4], []].map((page) => page.map(serverId)));
       expect(await stretches({ rows: 100, projectId: "nobody" })).toEqual([[]]);
+      const created = { fromMs: sameMs + 4, beforeMs: sameMs + 7 };
+      expect(await stretches({ created })).toEqual([[6, 5], [4]].map((page) => page.map(serverId)));
+      expect(await stretches({ created, order: "oldest-first", projectId: "a" })).toEqual(
+        [[4, 5], [6]].map((page) => page.map(serverId)),
+      );
       const unknown = await store.scanRequests({ projectId: null, marker: serverId(9), rows: 2 });
       expect(unknown).toEqual({ records: [], resumeAt: null });
     });

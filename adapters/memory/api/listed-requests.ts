@@ -1,5 +1,6 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RequestOrder, RequestQuery, RequestRecord } from "../../../core/stores/api/api-store.ts";
+import { isOddName, LISTED_CHANGES } from "../../../core/stores/api/listed-names.ts";
 
 /** Whether a list with these filters has the request. */
 export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
@@ -7,6 +8,9 @@ export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery,
   const own = record.changes?.tags ?? [];
   if (tags !== undefined && !tags.all.every((tag) => own.includes(tag))) return false;
   if (tags !== undefined && tags.any.length > 0 && !tags.any.some((tag) => own.includes(tag))) return false;
+  if (query.changed === true && !LISTED_CHANGES.some((field) => record.changes?.[field] !== undefined)) return false;
+  if (query.hasWord !== undefined && !record.spec.name.toLowerCase().includes(query.hasWord)) return false;
+  if (query.oddlyNamed === true && !isOddName(record.spec.name)) return false;
   if (query.failed === true && record.fault === null) return false;
   if (locked === true && (record.changes?.lock ?? null) === null) return false;
   return (

@@ -172,13 +172,14 @@ export class MemoryApiStore implements ApiStore {
       .slice(0, query.limit);
   }
 
-  async scanRequests({ rows, ...query }: RequestScan): Promise<RequestStretch> {
+  async scanRequests({ rows, created, ...query }: RequestScan): Promise<RequestStretch> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return { records: [], resumeAt: null };
     const inOrder = REQUEST_ORDERS[query.order ?? "newest-first"];
     const after = [...this.#requests.values()]
       .filter((record) => record.state !== "deleted")
       .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
+      .filter(({ createdAtMs: atMs }) => created === undefined || (atMs >= created.fromMs && atMs < created.beforeMs))
       .filter((record) => marker === null || inOrder(marker, record) < 0)
       .sort(inOrder)
       .slice(0, rows);

@@ -133,6 +133,12 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly attributeValues: CellStore["attributeValues"] = async (query) =>
     serverReads.attributeValues(this.cell, query);
 
+  readonly serversByTokens: CellStore["serversByTokens"] = async (tokens, limit) =>
+    serverReads.serversByTokens(this.cell, tokens, limit);
+
+  readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = async (contains, limits) =>
+    serverReads.serversOnHostsNamed(this.cell, contains, limits);
+
   readonly serversOnHosts: CellStore["serversOnHosts"] = async (hosts, limit) =>
     serverReads.serversOnHosts(this.cell, hosts, limit);
 

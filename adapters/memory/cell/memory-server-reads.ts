@@ -8,6 +8,7 @@ import {
   newestFirst,
   type ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
+import { type SpecToken, specTokens } from "../../../core/stores/cell/spec-tokens.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -94,12 +95,28 @@ export function attributeValues(
   return values.size > looksMax ? null : [...values].filter((value) => value.includes(contains)).sort();
 }
 
+export function serversByTokens(cell: CellState, tokens: readonly SpecToken[], limit: number): readonly ListPosition[] {
+  return [...cell.servers.values()]
+    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && specTokens(spec).some((own) => tokens.includes(own)))
+    .slice(0, limit)
+    .map(positionOf);
+}
+
 export function serversOnHosts(cell: CellState, hosts: readonly string[], limit: number): readonly ListPosition[] {
   return [...cell.servers.values()]
     .filter(({ host }) => host !== null && hosts.includes(host))
     .sort(newestFirst)
     .slice(0, limit)
     .map(positionOf);
+}
+
+export function serversOnHostsNamed(
+  cell: CellState,
+  contains: string,
+  { hostsMax, limit }: { readonly hostsMax: number; readonly limit: number },
+): readonly ListPosition[] | null {
+  const hosts = [...cell.hosts.keys()].filter((name) => name.includes(contains));
+  return hosts.length > hostsMax ? null : serversOnHosts(cell, hosts, limit);
 }
 
 const positionOf = ({ uuid, createdAtMs }: ListPosition): ListPosition => ({ uuid, createdAtMs });

@@ -28,11 +28,14 @@ beforeAll(async () => {
   store = new PostgresApiStore(noted);
   await store.accept(
     Array.from({ length: SERVERS }, (_, at) =>
-      serverSpec(at, at % (SERVERS / MARKED) === 0 ? { tags: ["rare"], name: `a-rare-name-${at}` } : {}),
+      serverSpec(
+        at,
+        at % (SERVERS / MARKED) === 0 ? { tags: ["rare"], name: `a-rare-name-ü-${at}` } : { name: `web-${at}` },
+      ),
     ),
   );
   for (let at = 1; at <= MARKED; at += 1)
-    await store.changeServer(serverId(at), () => ({ lock: { by: "owner", reason: null } }));
+    await store.changeServer(serverId(at), () => ({ lock: { by: "owner", reason: null }, description: "changed" }));
   await store.failRequests(
     Array.from({ length: MARKED }, (_, at) => ({
       serverUuid: serverId(at + 100),
@@ -70,6 +73,9 @@ test.each([
   ["locked", { locked: true } as const],
   ["failed", { failed: true } as const],
   ["named", { nameContains: "rare-na" }],
+  ["changed", { changed: true } as const],
+  ["named in any case", { hasWord: "rare" }],
+  ["oddly named", { oddlyNamed: true } as const],
 ])("a list of %s servers reads no others", async (_title, filter) => {
   const found = await store.listRequests({ projectId: null, marker: null, limit: 1_000, ...filter });
   expect(found).toHaveLength(MARKED);

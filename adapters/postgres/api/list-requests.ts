@@ -6,6 +6,7 @@ import type {
   RequestScan,
   RequestStretch,
 } from "../../../core/stores/api/api-store.ts";
+import { LISTED_CHANGES } from "../../../core/stores/api/listed-names.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored } from "../client/store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
@@ -43,16 +44,18 @@ function afterMarker(order: RequestOrder, marker: RequestRecord, add: (value: un
  * A stretch of the list by keyset, like `listRequests`. It reads a fixed number of rows and may return fewer. Cost: one round trip, two with a marker.
  */
 export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
-  const { projectId, marker: after, rows, order = "newest-first" } = scan;
+  const { projectId, marker: after, rows, created, order = "newest-first" } = scan;
   const { forwards, backwards } = BY[order];
   const [marker] = after === null ? [] : await readRequests(pool, [after]);
   if (after !== null && marker === undefined) return { records: [], resumeAt: null };
   const values: unknown[] = [rows];
   const conditions = ["not gone"];
   if (projectId !== null) conditions.push(`project_id = $${values.push(projectId)}`);
+  for (const [is, atMs] of [[">=", created?.fromMs] as const, ["<", created?.beforeMs] as const])
+    if (atMs !== undefined) conditions.push(`created_at ${is} to_timestamp($${values.push(atMs)}::float8 / 1000)`);
   if (marker !== undefined) conditions.push(...afterMarker(order, marker, (value) => `$${values.push(value)}`));
   const found = await queryStored<RequestRow & { readonly scanned: number; readonly last_uuid: string | null }>(pool, {
-    name: `scan_requests${projectId === null ? "" : "_project"}${marker === undefined ? "" : "_marker"}_${order}`,
+    name: `scan_requests${projectId === null ? "" : "_project"}${created === undefined ? "" : "_created"}${marker === undefined ? "" : "_marker"}_${order}`,
     text: `with scanned as materialized (
         select server_uuid, created_at, name, state from requests where ${conditions.join(" and ")}
         order by ${forwards} limit $1
@@ -107,6 +110,15 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     conditions.push("changes ->> 'lock' is not null");
     shape += "_locked";
   }
+  if (query.changed === true) {
+    conditions.push(`changes ?| array[${LISTED_CHANGES.map((field) => `'${field}'`).join(", ")}]`);
+    shape += "_altered";
+  }
+  if (query.hasWord !== undefined) where("word", (p) => `name ilike ${p}`, patternOf(query.hasWord));
+  if (query.oddlyNamed === true) {
+    conditions.push(ODD_NAME);
+    shape += "_odd";
+  }
   if (query.failed === true) {
     conditions.push("fault is not null");
     shape += "_failed";
@@ -132,6 +144,9 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   });
   return rows.map(requestOf);
 }
+
+/** The condition of an index: the host name is not simply the name in lower case (`isOddName`). */
+const ODD_NAME = `(substring(name for 63) ~ '[^A-Za-z0-9 _.-]' collate "C" or substring(name for 63) !~ '[A-Za-z0-9]' collate "C")`;
 
 /** The index of names serves `like`, and no other way to search a text. */
 const patternOf = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;

@@ -88,7 +88,13 @@ import {
   readServersChangedSince,
   readServersOfPeriod,
 } from "./read-servers.ts";
-import { readAttributeValues, readServersByAttribute, readServersOnHosts } from "./read-servers-by-attribute.ts";
+import {
+  readAttributeValues,
+  readServersByAttribute,
+  readServersByTokens,
+  readServersOnHosts,
+  readServersOnHostsNamed,
+} from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
 import {
@@ -161,6 +167,12 @@ export class PostgresCellStore implements CellStore {
   attributeValues(query: ValuesQuery): Promise<readonly string[] | null> {
     return readAttributeValues(this.#pool, query);
   }
+
+  readonly serversByTokens: CellStore["serversByTokens"] = (tokens, limit) =>
+    readServersByTokens(this.#pool, tokens, limit);
+
+  readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = (contains, limits) =>
+    readServersOnHostsNamed(this.#pool, contains, limits);
 
   serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]> {
     return readServersOnHosts(this.#pool, hosts, limit);

@@ -6,6 +6,7 @@ import type {
   ListPosition,
   ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
+import type { SpecToken } from "../../../core/stores/cell/spec-tokens.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
 import { SERVER_COLUMNS, type StoredServer, storedServerOf } from "./read-servers.ts";
@@ -93,6 +94,21 @@ export async function readAttributeValues(
   return rows.flatMap(({ value }) => (value === null ? [] : [value.toString()]));
 }
 
+/** Cost: one round trip, and a look at each server that is returned. */
+export async function readServersByTokens(
+  pool: Pool,
+  tokens: readonly SpecToken[],
+  limit: number,
+): Promise<readonly ListPosition[]> {
+  const rows = await queryStored<{ readonly uuid: string; readonly created_at_ms: number }>(pool, {
+    name: "servers_by_tokens",
+    text: `select uuid, ${selectMs("created_at")} from servers
+      where deleted_at is null and spec_tokens(spec) is not null and spec_tokens(spec) && $1 and status <> 'CLOSED' limit $2`,
+    values: [textArrayLiteral(tokens), limit],
+  });
+  return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
+}
+
 /** Cost: one round trip, and a look at each server on the hosts. */
 export async function readServersOnHosts(
   pool: Pool,
@@ -106,6 +122,25 @@ export async function readServersOnHosts(
     values: [textArrayLiteral(hosts), limit],
   });
   return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
+}
+
+/** Cost: two round trips, a look at the name of each host, and one at each server on the hosts found. */
+export async function readServersOnHostsNamed(
+  pool: Pool,
+  contains: string,
+  { hostsMax, limit }: { readonly hostsMax: number; readonly limit: number },
+): Promise<readonly ListPosition[] | null> {
+  const hosts = await queryStored<{ readonly name: string }>(pool, {
+    name: "hosts_named",
+    text: "select name from hosts where position($1 in name) > 0 limit $2",
+    values: [contains, hostsMax + 1],
+  });
+  if (hosts.length > hostsMax) return null;
+  return readServersOnHosts(
+    pool,
+    hosts.map(({ name }) => name),
+    limit,
+  );
 }
 
 interface StretchRow {

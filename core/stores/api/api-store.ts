@@ -150,6 +150,12 @@ export interface RequestQuery {
   readonly tags?: { readonly all: readonly string[]; readonly any: readonly string[] };
   /** Only locked servers. */
   readonly locked?: true;
+  /** Only servers of which a user has changed a field of LISTED_CHANGES. */
+  readonly changed?: true;
+  /** Only servers whose names contain this word of ASCII letters in lower case and digits, in any case. */
+  readonly hasWord?: string;
+  /** Only servers whose host name is not simply the name in lower case (`isOddName`). */
+  readonly oddlyNamed?: true;
   /** Only requests with a fault. */
   readonly failed?: true;
   /** Only requests that are on their way to a cell, or have not been seen there yet. */
@@ -158,10 +164,18 @@ export interface RequestQuery {
   readonly changedSinceMs?: number;
 }
 
+/** The end is not part of it. */
+export interface TimeRange {
+  readonly fromMs: number;
+  readonly beforeMs: number;
+}
+
 /** A stretch of the same list. The store examines `rows` requests after the marker and returns those that are listed. */
 export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "order"> {
   /** Also counts cancelled requests, so that the work of one call is bounded. */
   readonly rows: number;
+  /** Only requests of this time. */
+  readonly created?: TimeRange;
 }
 
 export interface RequestStretch {

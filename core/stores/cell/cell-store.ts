@@ -11,6 +11,7 @@ import type { Fenced, Tenure } from "../../tasks/tenure.ts";
 import type { AttributeQuery, AttributeStretch, ListPosition, ValuesQuery } from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
+import type { SpecToken } from "./spec-tokens.ts";
 
 /**
  * A cell's database as its users see it, split by user, so that a service takes only the part it needs. Every call is one batch and one
@@ -122,6 +123,15 @@ export interface ServerStore {
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
   /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */
   attributeValues(query: ValuesQuery): Promise<readonly string[] | null>;
+  /** At most `limit` servers, in any order, whose specs have one of the tokens (`specTokens`), except deleted ones. */
+  serversByTokens(tokens: readonly SpecToken[], limit: number): Promise<readonly ListPosition[]>;
+  /**
+   * At most `limit` servers, newest first, on the hosts whose names contain the text. Null when they are more than `hostsMax` hosts.
+   */
+  serversOnHostsNamed(
+    contains: string,
+    limits: { readonly hostsMax: number; readonly limit: number },
+  ): Promise<readonly ListPosition[] | null>;
   /** At most `limit` servers (except DELETED ones) whose home is one of the hosts, newest first. */
   serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */

@@ -310,6 +310,7 @@ create table requests (
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);
+CREATE INDEX requests_changed ON public.requests USING btree (created_at DESC, server_uuid) WHERE (changes ?| ARRAY['accessIpV4'::text, 'accessIpV6'::text, 'description'::text, 'hostname'::text, 'manualDisk'::text, 'name'::text]);
 CREATE INDEX requests_failed ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((fault IS NOT NULL) AND (NOT gone));
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_living_by_name ON public.requests USING btree (name COLLATE "C", created_at DESC, server_uuid) WHERE (NOT gone);
@@ -317,6 +318,7 @@ CREATE INDEX requests_living_of_project ON public.requests USING btree (project_
 CREATE INDEX requests_living_of_project_by_name ON public.requests USING btree (project_id, name COLLATE "C", created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_locked ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((changes ->> 'lock'::text) IS NOT NULL);
 CREATE INDEX requests_name ON public.requests USING gin (name gin_trgm_ops) WITH (gin_pending_list_limit='256') WHERE (NOT gone);
+CREATE INDEX requests_odd_names ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((NOT gone) AND ((SUBSTRING(name FROM 1 FOR 63) ~ ('[^A-Za-z0-9 _.-]'::text COLLATE "C")) OR (SUBSTRING(name FROM 1 FOR 63) !~ ('[A-Za-z0-9]'::text COLLATE "C"))));
 CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::text))) WHERE (changes ? 'tags'::text);
 CREATE INDEX requests_updated_at ON public.requests USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();

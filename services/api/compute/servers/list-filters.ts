@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from "node:net";
+import type { TimeRange } from "../../../../core/stores/api/api-store.ts";
 import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
@@ -8,10 +9,13 @@ import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
 import type { QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
+import { ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
+import { type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
+import { timeRangeOf } from "./time-range.ts";
 
 type Matches = (known: KnownServer) => boolean;
 
@@ -23,7 +27,12 @@ export type ListSource =
   | { readonly kind: "locked" }
   | { readonly kind: "states"; readonly shown: ReadonlySet<string> }
   /** Servers on these hosts, and those on no host. */
-  | { readonly kind: "zone"; readonly hosts: readonly string[] };
+  | { readonly kind: "zone"; readonly hosts: readonly string[] }
+  /** Servers on the hosts whose names contain the text. */
+  | { readonly kind: "nodes"; readonly contains: string }
+  | TokenSource
+  /** No listed server passes the filters. */
+  | { readonly kind: "none" };
 
 /** The filter whose servers the cells' indexes find. */
 export interface IndexedFilter extends AttributeValueAsked {
@@ -39,6 +48,8 @@ export interface ListFilters {
   /** Null when no index serves the filters. */
   readonly source: ListSource | null;
   readonly indexed: IndexedFilter | null;
+  /** The time in which all servers were created that pass. */
+  readonly created: TimeRange | null;
   readonly deleted: boolean;
   readonly softDeleted: boolean;
 }
@@ -97,8 +108,12 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
     matchers,
     name: name === "" ? null : readPattern("name", name),
     indexed: indexedOf(text),
+    created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
     source:
-      sourceOf({ uuid, host, tags, locked, statuses: statesOf(status.statuses, text) }) ??
+      sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }) ??
+      sourceOfRest(text) ??
+      tokenSourceOf(text, readBoolean("config_drive", text("config_drive"))) ??
+      sourceOfStates(statesOf(status.statuses, text)) ??
       sourceOfZone(text("availability_zone"), zones),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
     softDeleted: readFlag(text("soft_deleted") ?? "") === true,
@@ -110,14 +125,28 @@ function sourceOf(found: {
   readonly host: string | undefined;
   readonly tags: ReturnType<typeof readTags>;
   readonly locked: boolean | undefined;
-  readonly statuses: ReadonlySet<string>;
 }): ListSource | null {
   const { uuid, host, tags, locked } = found;
   if (uuid !== undefined) return { kind: "uuid", uuid: canonicalUuid(uuid) };
   if (host !== undefined) return { kind: "host", host };
   if (tags.all.length + tags.any.length > 0) return { kind: "tags", all: tags.all, any: tags.any };
   if (locked === true) return { kind: "locked" };
-  return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
+  return null;
+}
+
+const sourceOfStates = (shown: ReadonlySet<string>): ListSource | null =>
+  isServedByIndex(shown) ? { kind: "states", shown } : null;
+
+/** The filters by the host under its other name, and by attributes that have the same value for all listed servers. */
+function sourceOfRest(text: (name: string) => string | undefined): ListSource | null {
+  if (text("terminated_at") !== undefined || (text("progress") ?? "0") !== "0") return { kind: "none" };
+  const device = text("root_device_name");
+  if (device !== undefined && !readPattern("root_device_name", device).matches(ROOT_DEVICE)) return { kind: "none" };
+  const node = text("node");
+  if (node === undefined) return null;
+  const { contains, isWhole } = readPattern("node", node);
+  if (contains === "") return null;
+  return isWhole ? { kind: "host", host: contains } : { kind: "nodes", contains };
 }
 
 /** The hosts of the zones, or null when these are not known by name, or too many. */
@@ -186,7 +215,8 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Zones)
   for (const [name, isOfVersion] of [["ip", isIPv4] as const, ["ip6", isIPv6] as const]) {
     const value = text(name);
     if (value === undefined) continue;
-    const pattern = readPattern(name, value);
+    // As in Neutron's search for a part of an address, the point of an address is no wildcard.
+    const pattern = readPattern(name, /^\^?[\d.]+\$?$/.test(value) ? value.replaceAll(".", "\\.") : value);
     const matches = (address: string) => isOfVersion(address) && pattern.matches(address);
     yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some(matches));
   }

@@ -4,6 +4,7 @@ import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { findByState, STATUSES_WITHOUT_HOST } from "./list-by-state.ts";
+import { findByTokens } from "./list-by-tokens.ts";
 import type { ListSource } from "./list-filters.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -18,13 +19,18 @@ const SORTED_MAX = 10_000;
 /** How many of them are read at a time. */
 const SORTED_STRETCH = 2_000;
 
+/** If very many servers pass the filters of these, a scan of the list finds some soon. */
+const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "zone", "nodes", "tokens"]);
+/** The servers of more hosts are found by a scan. */
+const NODES_MAX = 300;
+
 interface Deps extends SoftlyDeletedDeps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
 }
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Returns null when very many servers have the statuses or are in the zone, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
+ * enough servers match. Returns null when very many servers are found or a cell does not answer, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
  * or any other filter that matches more servers than one call can sort.
  */
 export async function listFound(
@@ -35,7 +41,7 @@ export async function listFound(
   const { source } = query;
   const places = source === null ? null : await placesOf(deps, query, source);
   const isTooMany = (places?.length ?? 0) > SORTED_MAX;
-  const isFoundByScan = source?.kind === "states" || source?.kind === "zone";
+  const isFoundByScan = source !== null && FOUND_BY_SCAN.has(source.kind);
   const order = storedOrderOf(query.order);
   const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
   if (isFoundByScan && (isTooMany || places === null) && isScannable) return null;
@@ -119,6 +125,9 @@ async function placesOf(
   { projectId, nameContains }: ListQuery,
   source: ListSource,
 ): Promise<readonly ListPosition[] | null> {
+  if (source.kind === "none") return [];
+  if (source.kind === "tokens") return findByTokens(deps, source, { projectId, limit: SORTED_MAX });
+  if (source.kind === "nodes") return placesOnNodes(deps, source.contains);
   if (source.kind === "zone") return placesInZone(deps, source.hosts, projectId);
   if (source.kind === "states") return findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
   const records =
@@ -152,6 +161,20 @@ async function placesInZone(
     for (const place of answer.value) found.set(place.uuid, place);
   }
   return [...found.values()];
+}
+
+/** Null when very many hosts have such names, or when a cell does not answer. */
+async function placesOnNodes({ cells }: Deps, contains: string): Promise<readonly ListPosition[] | null> {
+  const limits = { hostsMax: NODES_MAX, limit: SORTED_MAX + 1 };
+  const answers = await Promise.all(
+    Array.from(cells.values(), (cell) => cell.operations((store) => store.serversOnHostsNamed(contains, limits))),
+  );
+  const found: ListPosition[] = [];
+  for (const answer of answers) {
+    if (answer.kind === "unreachable" || answer.value === null) return null;
+    found.push(...answer.value);
+  }
+  return found;
 }
 
 const isListed = ({ state, softlyDeleted }: RequestRecord): boolean =>

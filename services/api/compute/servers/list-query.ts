@@ -1,3 +1,4 @@
+import type { TimeRange } from "../../../../core/stores/api/api-store.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { requireRule } from "../../http/call.ts";
@@ -28,6 +29,8 @@ export interface ListQuery {
   readonly source: ListSource | null;
   /** The filter whose servers the cells' indexes find, or null when it has none. */
   readonly indexed: IndexedFilter | null;
+  /** All servers of the list were created in this time. Null when the query does not say when. */
+  readonly created: TimeRange | null;
   readonly order: ListOrder;
   /** Compares servers in the order. */
   readonly compare: (one: KnownServer, other: KnownServer) => number;
@@ -88,7 +91,7 @@ export function readListQuery(
     nameContains: name === null || name.contains === "" ? null : name.contains,
     ...{ changedSinceMs, changedBeforeMs, order },
     ...{ deleted: filters.deleted, softDeleted: filters.softDeleted },
-    ...{ source: filters.source, indexed: filters.indexed },
+    ...{ source: filters.source, indexed: filters.indexed, created: filters.created },
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
   };

@@ -84,7 +84,12 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
     stretchReader(
       deps,
       {
-        ...{ projectId, nameContains: null, indexed: { isPart: false, attribute: "user", value: "ann" } },
+        ...{
+          projectId,
+          nameContains: null,
+          created: null,
+          indexed: { isPart: false, attribute: "user", value: "ann" },
+        },
         matches: ({ server }) => server.spec.userId === "ann",
       },
       "newest-first",
@@ -141,7 +146,14 @@ test("an order that no index has sorts the servers that an index finds in a proj
   }));
   const { deps, calls } = cloudOf(many);
   const query = {
-    ...{ projectId: "p", limit: 10, nameContains: null, source: null, order: [{ key: "host", descending: false }] },
+    ...{
+      projectId: "p",
+      limit: 10,
+      nameContains: null,
+      created: null,
+      source: null,
+      order: [{ key: "host", descending: false }],
+    },
     ...{ indexed: { isPart: false, attribute: "user", value: "ann" }, compare: () => 1 },
     matches: ({ server }: { readonly server: { readonly spec: ServerSpec } }) => server.spec.userId === "ann",
   } as unknown as ListQuery;

@@ -7,6 +7,7 @@ import {
 import type { Server } from "../../../../core/tasks/server.ts";
 import { type Cells, hydrateServers, type KnownServer, knownServer, livesInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { isIndexedName } from "./indexed-name.ts";
 import type { IndexedFilter } from "./list-filters.ts";
 import { isByCreation } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -25,13 +26,8 @@ interface Deps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
   readonly cells: Cells;
 }
-type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches">;
+type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches" | "created">;
 
-/**
- * What a text needs to be found by the index of names, whose entries are three letters or digits each. The search for another text would
- * read all rows in one statement.
- */
-const INDEXED_TEXT = /[\p{L}\p{N}]{3}/u;
 /** An index of all projects is used when fewer servers of a project pass the filters than this share. */
 const PASSING_SHARE_MIN = 0.1;
 /** How many servers of all projects a cell looks at for each one of the project that is wanted, and at most. */
@@ -68,15 +64,12 @@ export function stretchReader(
   return (rows) => read(rows);
 }
 
-/** Whether an index finds servers by this text in their names. */
-const isIndexedName = (text: string | null): boolean => text !== null && INDEXED_TEXT.test(text);
-
 const positionOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPosition => ({ uuid: serverUuid, createdAtMs });
 
 /** Reads the list in its order, or the servers of it whose names have the text if an index finds them. */
 function scanReader(
   { store, cells }: Deps,
-  { projectId, nameContains }: Asked,
+  { projectId, nameContains, created }: Asked,
   order: RequestOrder,
   start: string | null,
 ): ReadStretch {
@@ -87,7 +80,10 @@ function scanReader(
     if (nameContains !== null && isIndexedName(nameContains)) {
       records = await store.listRequests({ ...from, nameContains, limit: rows });
       marker = records.length < rows ? null : (records.at(-1)?.serverUuid ?? null);
-    } else ({ records, resumeAt: marker } = await store.scanRequests({ ...from, rows }));
+    } else {
+      const ofTime = created !== null && isByCreation(order) ? { created } : {};
+      ({ records, resumeAt: marker } = await store.scanRequests({ ...from, ...ofTime, rows }));
+    }
     return { known: await hydrateServers(records, cells, { withDeleted: false }), isLast: marker === null };
   };
 }

@@ -59,7 +59,16 @@ const KEPT = ALL.filter(({ softlyDeleted }) => softlyDeleted).map(({ serverUuid:
 
 const queryOf = (over: Partial<ListQuery>): ListQuery => ({
   ...{ projectId: "p", limit: 1_000, marker: null, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
-  ...{ deleted: false, softDeleted: true, source: null, indexed: null, order: null, compare: () => 0, matches: null },
+  ...{
+    deleted: false,
+    softDeleted: true,
+    source: null,
+    indexed: null,
+    created: null,
+    order: null,
+    compare: () => 0,
+    matches: null,
+  },
   ...over,
 });
 
@@ -88,7 +97,7 @@ test.each([
 
 test("stretches keep the order where more servers in a row are deleted softly than one stretch has", async () => {
   const deps = depsWith(KEPT);
-  const asked = { projectId: "p", nameContains: null, indexed: null, matches: null };
+  const asked = { projectId: "p", nameContains: null, indexed: null, created: null, matches: null };
   const ordinary = stretchReader(deps, asked, "newest-first", null);
   const read = await withSoftlyDeleted(deps, ordinary, { projectId: "p", order: "newest-first", marker: null });
   const listed: string[] = [];

@@ -15,6 +15,10 @@ declare
   shift int;
   found bytea;
 begin
+  -- Most messages do not have the bytes of the tag, and so not the field.
+  if position(set_byte(set_byte('\x0000', 0, wanted & 127 | 128), 1, wanted >> 7) in bytes) = 0 then
+    return null;
+  end if;
   while at < last loop
     tag := get_byte(bytes, at);
     at := at + 1;

@@ -1,0 +1,104 @@
+import type { RequestQuery } from "../../../../core/stores/api/api-store.ts";
+import type { ListPosition } from "../../../../core/stores/cell/listed-servers.ts";
+import type { RareField, SpecToken } from "../../../../core/stores/cell/spec-tokens.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { RequestsPort } from "../../ports.ts";
+import { isIndexedName } from "./indexed-name.ts";
+import { readPattern } from "./list-pattern.ts";
+
+/** The servers that have one of the tokens, and others that may pass the same filter. */
+export interface TokenSource {
+  readonly kind: "tokens";
+  readonly tokens: readonly SpecToken[];
+  /** Users can change the field. */
+  readonly isChangeable: boolean;
+  /** The names that may be the value themselves, or make it, are in these lists. */
+  readonly named: readonly Pick<RequestQuery, "nameContains" | "hasWord" | "oddlyNamed">[];
+}
+
+type TextOf = (name: string) => string | undefined;
+
+/** Filters by a pattern that only servers with a rare field pass. */
+const BY_FIELD: readonly {
+  readonly filters: readonly string[];
+  readonly field: RareField;
+  readonly isChangeable: boolean;
+}[] = [
+  { filters: ["access_ip_v4"], field: "access_ip_v4", isChangeable: true },
+  { filters: ["access_ip_v6"], field: "access_ip_v6", isChangeable: true },
+  // A server without the property has the value "" of it.
+  { filters: ["kernel_id"], field: "kernel_id", isChangeable: false },
+  { filters: ["ramdisk_id"], field: "ramdisk_id", isChangeable: false },
+];
+/** What a text needs to be found by the index of names. */
+const WORD = /[a-z0-9]{3,}/g;
+
+/** Returns where to look for the servers that pass the filters by rare fields and addresses, or null when there is no such filter. */
+export function tokenSourceOf(text: TextOf, configDrive: boolean | undefined): TokenSource | null {
+  const source = (tokens: readonly SpecToken[], isChangeable = false, named: TokenSource["named"] = []) =>
+    ({ kind: "tokens", tokens, isChangeable, named }) as const;
+  const addresses = addressesContaining(text("ip") ?? "");
+  if (addresses !== null) return source(addresses.map((address) => `ip=${address}` as const));
+  const index = text("launch_index");
+  if (index !== undefined && index !== "0") return source([`launch_index=${index}`]);
+  if (text("ip6") !== undefined) return source(["ip6"]);
+  if (configDrive === true) return source(["config_drive"]);
+  if (text("auto_disk_config") === "0") return source(["manual_disk"], true);
+  for (const { filters, field, isChangeable } of BY_FIELD)
+    for (const filter of filters) {
+      const asked = text(filter);
+      if (asked !== undefined && (isChangeable || !readPattern(filter, asked).matches("")))
+        return source([field], isChangeable);
+    }
+  const word = wordOf(readPattern("hostname", text("hostname") ?? "").contains);
+  if (word !== null) return source(["hostname"], true, [{ hasWord: word }, { oddlyNamed: true }]);
+  const described = readPattern("description", text("description") ?? text("display_description") ?? "").contains;
+  return isIndexedName(described) ? source(["description"], true, [{ nameContains: described }]) : null;
+}
+
+/** The longest word of a text that the index of names can find. */
+function wordOf(text: string): string | null {
+  const words = text.match(WORD) ?? [];
+  return words.sort((one, other) => other.length - one.length)[0] ?? null;
+}
+
+const OCTETS = Array.from({ length: 256 }, (_, octet) => String(octet));
+
+/** Returns the IPv4 addresses that contain a text with four numbers, which may be anchored by `^` and `$`. Null for another text. */
+export function addressesContaining(text: string): readonly string[] | null {
+  const [, start, first, middle, last, end] =
+    /^(\^?)(\d{1,3})\\?\.(\d{1,3}\\?\.\d{1,3})\\?\.(\d{1,3})(\$?)$/.exec(text) ?? [];
+  if (first === undefined || middle === undefined || last === undefined) return null;
+  const firsts = OCTETS.filter((octet) => (start === "" ? octet.endsWith(first) : octet === first));
+  const lasts = OCTETS.filter((octet) => (end === "" ? octet.startsWith(last) : octet === last));
+  return firsts.flatMap((one) => lasts.map((other) => `${one}.${middle.replace("\\", "")}.${other}`));
+}
+
+/**
+ * Returns the places of the servers that may pass the filter, in any order, at least one more than `limit` if they are more: those that the cells' indexes find, those that
+ * no cell has, and those whose names or changes matter. Null when a cell does not answer, since its servers are known only from the list then.
+ */
+export async function findByTokens(
+  { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "listRequests"> },
+  { tokens, isChangeable, named }: TokenSource,
+  { projectId, limit }: { readonly projectId: string | null; readonly limit: number },
+): Promise<readonly ListPosition[] | null> {
+  const most = limit + 1;
+  const page = { projectId, marker: null, limit: most };
+  const [answers, ...others] = await Promise.all([
+    Promise.all(
+      Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(tokens, most))),
+    ),
+    store.listRequests({ ...page, failed: true }),
+    store.listRequests({ ...page, open: true }),
+    isChangeable ? store.listRequests({ ...page, changed: true }) : [],
+    ...named.map((names) => store.listRequests({ ...page, ...names })),
+  ]);
+  const found = new Map<string, ListPosition>();
+  for (const { serverUuid: uuid, createdAtMs } of others.flat()) found.set(uuid, { uuid, createdAtMs });
+  for (const answer of answers) {
+    if (answer.kind === "unreachable") return null;
+    for (const place of answer.value) found.set(place.uuid, place);
+  }
+  return [...found.values()];
+}
