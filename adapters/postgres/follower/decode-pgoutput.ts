@@ -23,6 +23,9 @@ const NOTHING: StreamEvent = { kind: "nothing" };
 /** The prefix of the messages of the SQL function `announce_inventories`, and the length of each of their rows. */
 const INVENTORIES = "berth_inventories";
 const INVENTORY_BYTES = 44;
+/** The prefix of the messages of the SQL functions `announce_servers` and `announce_spec`, and the number of columns of their rows. */
+const SERVERS = "berth_servers";
+const SERVER_COLUMNS = 5;
 
 /**
  * Decodes the payloads of one slot's messages, in order. It is stateful, because each table is described only once, before its first row.
@@ -52,7 +55,8 @@ function streamEventOf(message: Pgoutput.Message): StreamEvent {
     case "truncate":
       throw new Error(`tables were truncated: ${message.relations.map((relation) => relation.name).join(", ")}`);
     case "message":
-      return message.prefix === INVENTORIES ? { kind: "rows", rows: inventoriesOf(message.content) } : NOTHING;
+      if (message.prefix === INVENTORIES) return { kind: "rows", rows: inventoriesOf(message.content) };
+      return message.prefix === SERVERS ? { kind: "rows", rows: serversOf(message.content) } : NOTHING;
     case "relation":
     case "type":
     case "origin":
@@ -60,6 +64,40 @@ function streamEventOf(message: Pgoutput.Message): StreamEvent {
     default:
       return message satisfies never;
   }
+}
+
+/**
+ * The servers that one statement has written, as `announce_servers` packs them: records, each with the number of its columns, and each column with its
+ * type, its length (-1 for null) and its value.
+ */
+function serversOf(content: Uint8Array): LedgerRow[] {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.length);
+  const rows: LedgerRow[] = [];
+  let at = 0;
+  const next = (): Buffer | null => {
+    const length = bytes.readInt32BE(at + 4);
+    at += 8;
+    if (length < 0) return null;
+    if (at + length > bytes.length) throw new Error("a message of servers ends too early");
+    at += length;
+    return bytes.subarray(at - length, at);
+  };
+  while (at < bytes.length) {
+    const columns = bytes.readInt32BE(at);
+    if (columns !== SERVER_COLUMNS) throw new Error(`a message of servers has rows of ${columns} columns`);
+    at += 4;
+    const [uuidBytes, status, taskState, host, spec] = [next(), next(), next(), next(), next()];
+    if (uuidBytes === null || status === null) throw new Error("a message of servers has a row without a key");
+    rows.push({
+      table: "server-put",
+      uuid: uuidOf(uuidBytes),
+      status: status.toString(),
+      taskState: taskState === null ? null : taskState.toString(),
+      host: host === null ? null : host.toString(),
+      spec: spec === null ? null : Buffer.from(spec),
+    });
+  }
+  return rows;
 }
 
 /** The inventories that one statement has updated, as `announce_inventories` packs them. */
@@ -208,7 +246,9 @@ function json(tuple: Tuple, name: string): Partial<HypervisorFacts> {
   return JSON.parse(column(tuple, name).toString("utf8", 1));
 }
 
-function uuid(tuple: Tuple, name: string): string {
-  const hex = column(tuple, name).toString("hex");
+const uuid = (tuple: Tuple, name: string): string => uuidOf(column(tuple, name));
+
+function uuidOf(bytes: Buffer): string {
+  const hex = bytes.toString("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

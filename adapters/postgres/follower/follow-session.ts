@@ -11,10 +11,10 @@ import { ReplicationStream } from "./replication-stream.ts";
 /** The publications of the ledger. Updates of inventories are not in them, but come as messages, many rows in one. */
 const LEDGER = ["berth_ledger_rows", "berth_inventory_rows"];
 /**
- * The publication of servers and their hosts. Only followers that need more than the ledger follow it, since each boot writes several of
- * its rows.
+ * The publication of removed servers. What is written of servers comes as messages. Only followers that need more than the ledger follow it, and
+ * others pass over the messages.
  */
-const SERVERS = "berth_servers";
+const SERVERS = "berth_server_rows";
 /** The publication of servers' moves. */
 const MOVES = "berth_moves";
 /**

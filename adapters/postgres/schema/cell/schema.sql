@@ -394,6 +394,9 @@ CREATE INDEX servers_key ON public.servers USING btree (message_late_field(spec,
 CREATE INDEX servers_tokens ON public.servers USING gin (spec_tokens(spec)) WITH (gin_pending_list_limit='256') WHERE ((deleted_at IS NULL) AND (spec_tokens(spec) IS NOT NULL));
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE INDEX servers_user ON public.servers USING btree (user_id, created_at DESC, uuid) WHERE (deleted_at IS NULL);
+CREATE TRIGGER announce_inserted AFTER INSERT ON public.servers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION announce_servers();
+CREATE TRIGGER announce_spec AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((new.host IS NOT NULL) AND ((old.host IS NULL) OR (old.spec IS DISTINCT FROM new.spec)))) EXECUTE FUNCTION announce_spec();
+CREATE TRIGGER announce_updated AFTER UPDATE ON public.servers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION announce_servers();
 CREATE TRIGGER follow_unusual AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((old.status <> new.status) AND ((old.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text])) OR (new.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text]))))) EXECUTE FUNCTION follow_unusual_server();
 
 create table tasks (
@@ -449,6 +452,16 @@ CREATE INDEX unusual_servers_status_server_uuid_idx ON public.unusual_servers US
 
 
 create function announce_inventories()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
+
+create function announce_servers()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
+
+create function announce_spec()
   returns trigger
   language plpgsql
   set search_path="$user", public;
@@ -890,6 +903,10 @@ create publication berth_ledger_rows for table
 create publication berth_moves for table
   migrations (uuid, server_uuid, source_host, dest_host, ended)
   with (publish = 'insert, update, delete, truncate');
+
+create publication berth_server_rows for table
+  servers (uuid, status, task_state, spec, host)
+  with (publish = 'delete, truncate');
 
 create publication berth_servers for table
   servers (uuid, status, task_state, spec, host)
