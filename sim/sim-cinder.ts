@@ -100,6 +100,7 @@ export class SimCinder {
       attachment: ask("attachment"),
       connect: ask("connect"),
       complete: ask("complete"),
+      endMigration: ask("endMigration"),
       deleteAttachment: ask("deleteAttachment"),
     };
   }

@@ -13,7 +13,7 @@ import type { Mutation } from "./mutations.ts";
 import { simJournal } from "./sim-journal.ts";
 import type { SimLinks } from "./sim-links.ts";
 import type { SimProcess } from "./sim-process.ts";
-import { type DriverHabits, slowDriver } from "./slow-driver.ts";
+import { type DriverHabits, type SlowCalls, slowDriver } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
 /** Hosts, their hypervisor and the disk of their agent: everything that survives the agent's process. */
@@ -143,10 +143,7 @@ export class SimHosts {
     const hypervisor = this.#driver;
     const world = this.#world;
     const whileAlive = <Value>(work: () => Promise<Value>) => answeredTo(process, work);
-    const told: Pick<
-      Driver,
-      "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "setInterfaces" | "handOff" | "destroy"
-    > = {
+    const told: SlowCalls = {
       start: async (guest, signal) => {
         await hypervisor.start(guest, signal);
         world.started(guest.serverUuid);
@@ -164,6 +161,7 @@ export class SimHosts {
       },
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
+      replaceVolume: (guest, volume, step, signal) => hypervisor.replaceVolume(guest, volume, step, signal),
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
@@ -195,6 +193,7 @@ export class SimHosts {
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),
       detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
+      replaceVolume: (guest, volume, step, signal) => whileAlive(() => slow.replaceVolume(guest, volume, step, signal)),
       setInterfaces: (guest, wanted, signal) => whileAlive(() => slow.setInterfaces(guest, wanted, signal)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),

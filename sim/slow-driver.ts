@@ -16,9 +16,18 @@ export interface DriverHabits {
 
 const NEVER = new AbortController().signal;
 
-type Calls = Pick<
+/** The calls that take a random time. */
+export type SlowCalls = Pick<
   Driver,
-  "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "setInterfaces" | "handOff" | "destroy"
+  | "start"
+  | "power"
+  | "rescue"
+  | "attachVolume"
+  | "detachVolume"
+  | "replaceVolume"
+  | "setInterfaces"
+  | "handOff"
+  | "destroy"
 >;
 
 /**
@@ -27,7 +36,7 @@ type Calls = Pick<
  * carries out some of the calls under way, except transfers to another host, which need their agent.
  */
 export function slowDriver(
-  driver: Calls,
+  driver: SlowCalls,
   options: {
     readonly process: SimProcess;
     readonly habits: DriverHabits;
@@ -35,7 +44,7 @@ export function slowDriver(
     /** Nothing is carried out without power. */
     readonly hasPower: () => boolean;
   },
-): Calls {
+): SlowCalls {
   const { process, habits, random, hasPower } = options;
   const { clock } = process;
   const pause = (delayMs: number, signal: AbortSignal): Promise<void> =>
@@ -73,6 +82,8 @@ export function slowDriver(
     rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
     attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
+    replaceVolume: (guest, volume, step, signal) =>
+      slow(() => driver.replaceVolume(guest, volume, step, signal), signal),
     setInterfaces: (guest, interfaces, signal) => slow(() => driver.setInterfaces(guest, interfaces, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),

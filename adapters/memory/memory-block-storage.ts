@@ -7,6 +7,8 @@ import type {
   CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
+  EndedMigration,
+  EndMigrationOutcome,
   MakeSnapshotOutcome,
   MakeVolumeOutcome,
   NewCinderAttachment,
@@ -18,6 +20,7 @@ import type {
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
+import { refusedEnd, targetOf } from "./memory-volume-migrations.ts";
 
 /**
  * What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. A `slow` call is not answered, and connects a volume
@@ -52,6 +55,8 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly #volumes = new Map<string, Volume>();
   readonly #attachments = new Map<string, Attachment>();
   readonly #snapshots = new Map<string, CinderSnapshot>();
+  /** The names of the files of volumes that were migrated. */
+  readonly #names = new Map<string, string>();
   readonly #newId: () => string;
   #slow: (() => void)[] = [];
 
@@ -250,6 +255,41 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
+  /** Cinder begins to move a volume to another back end. Returns the volume that is to take its place. */
+  startMigration(id: string): CinderVolume {
+    const volume = this.#volumes.get(id);
+    if (volume === undefined) throw new Error(`no volume ${id}`);
+    this.#set(id, { migrationStatus: "migrating" });
+    return this.putVolume({ ...volume, id: this.#newId(), status: "available", migrationStatus: targetOf(id) });
+  }
+
+  endMigration(migration: EndedMigration): Promise<EndMigrationOutcome> {
+    return this.#answer("endMigration", () => {
+      const { volumeId, targetId, hasFailed } = migration;
+      const refused = refusedEnd(migration, [this.#volumes.get(volumeId), this.#volumes.get(targetId)]);
+      if (refused !== null) return refused;
+      const status = "in-use";
+      if (hasFailed) {
+        this.#set(volumeId, { status, migrationStatus: "error" });
+        // Cinder does not delete a volume that a host has.
+        if (this.#of({ volumeId: targetId }).every(({ connection }) => connection === null))
+          this.#volumes.delete(targetId);
+        return { kind: "ended" };
+      }
+      for (const { id } of this.#of({ volumeId })) this.#attachments.delete(id);
+      for (const one of this.#of({ volumeId: targetId })) this.#attachments.set(one.id, { ...one, volumeId });
+      this.#names.set(volumeId, this.#nameOf(targetId));
+      this.#volumes.delete(targetId);
+      this.#set(volumeId, { status, migrationStatus: "success" });
+      return { kind: "ended" };
+    });
+  }
+
+  /** The name of a volume's file, which stays what it was when the volume gets another one's id. */
+  #nameOf(volumeId: string): string {
+    return this.#names.get(volumeId) ?? `volume-${volumeId}`;
+  }
+
   deleteAttachment(attachmentId: string): Promise<void> {
     return this.#answer("deleteAttachment", () => {
       const attachment = this.#attachments.get(attachmentId);
@@ -271,7 +311,7 @@ export class MemoryBlockStorage implements BlockStorage {
     const connection = {
       driver_volume_type: "nfs",
       export: "storage:/volumes",
-      name: `volume-${volumeId}`,
+      name: this.#nameOf(volumeId),
       format: this.guessedFormats.get(volumeId) ?? "raw",
     };
     const kept =
@@ -309,7 +349,7 @@ export class MemoryBlockStorage implements BlockStorage {
     const attachedTo = this.#of({ volumeId: volume.id })
       .filter(({ status }) => status === "attached")
       .map(({ id: attachmentId, serverUuid, host }) => ({ attachmentId, serverUuid, host: isAdmin ? host : "" }));
-    return { ...volume, attachedTo };
+    return { ...volume, migrationStatus: isAdmin ? volume.migrationStatus : "", attachedTo };
   }
 
   /** The promise settles in a later turn, as that of a call over a network does. */
@@ -326,7 +366,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
 const EMPTY = {
   ...{ name: "", sizeGib: 1, status: "available", isBootable: false, isMultiattach: false, availabilityZone: "nova" },
-  ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {} },
+  ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {}, migrationStatus: "" },
   createdAt: "2026-11-26T12:00:00.000000",
 };
 const IN_USE = {

@@ -7,6 +7,8 @@ import type {
   CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
+  EndedMigration,
+  EndMigrationOutcome,
   MakeSnapshotOutcome,
   MakeVolumeOutcome,
   NewCinderAttachment,
@@ -257,6 +259,17 @@ export class CinderClient implements BlockStorage {
     } catch (error) {
       if (refusalOf(error).code === "not-found") return false;
       throw asFault(error);
+    }
+  }
+
+  async endMigration({ volumeId, targetId, hasFailed }: EndedMigration): Promise<EndMigrationOutcome> {
+    const body = { "os-migrate_volume_completion": { new_volume: targetId, error: hasFailed } };
+    const request = { method: "POST", path: `${volumePath(volumeId)}/action`, body, ...OWN_NAME } as const;
+    try {
+      await this.#call({ ...request, expect: [200, 202], timeoutMs: DRIVER_TIMEOUT_MS });
+      return { kind: "ended" };
+    } catch (error) {
+      return { kind: "refused", why: refusalOf(error).why };
     }
   }
 

@@ -51,6 +51,7 @@ function readVolume(volume: DocumentFields): CinderVolume {
     snapshotId: textOrNull(volume.snapshot_id),
     metadata: textsOf(volume.metadata),
     createdAt: textField(volume.created_at),
+    migrationStatus: textField(volume.migration_status),
     imageProperties: textsOf(volume.volume_image_metadata),
     attachedTo: listOf(volume.attachments)
       .map(documentFields)

@@ -13,6 +13,21 @@ export interface GuestVolume {
   readonly connection?: string | undefined;
   /** Guests of other servers may have it, too. Absent for other volumes. */
   readonly isShared?: boolean | undefined;
+  /** The volume that has replaced it, and whose way `connection` is. Absent if it was never replaced on this host. */
+  readonly replacedBy?: string | undefined;
+  /** The volume that is about to replace it. Absent for none. */
+  readonly replacement?: VolumeReplacement | undefined;
+}
+
+/** The replacement of a volume by another one. `isDecided`: the guest uses the other one, or is about to. */
+export interface VolumeReplacement {
+  readonly by: string;
+  /** The ways to the other volume, and to the one that it replaces. */
+  readonly connection: string;
+  readonly former: string | undefined;
+  /** The node of the other one in QEMU. Null until it is a copy. */
+  readonly node: string | null;
+  readonly isDecided: boolean;
 }
 
 const TARGETS = 255;

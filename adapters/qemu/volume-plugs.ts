@@ -10,10 +10,15 @@ const POLL_MS = 20;
 /** How long QEMU may need to finish the guest's last writes to a volume that is unplugged. */
 const UNPLUG_MS = 30_000;
 
-/** A name of a node in QEMU may have 31 characters, which a UUID with a word before it exceeds. */
-const nodeOf = (volumeId: string): string =>
-  `volume-${Buffer.from(volumeId.replaceAll("-", ""), "hex").toString("base64url")}`;
-const deviceOf = (volumeId: string): string => `volume-${volumeId}`;
+/**
+ * The names of a volume's nodes in QEMU: that with which the guest begins, and that of a copy, which the guest may use later. A name may have 31
+ * characters, which a UUID with a word before it exceeds.
+ */
+export const nodesOf = (volumeId: string): readonly [string, string] => {
+  const node = `volume-${Buffer.from(volumeId.replaceAll("-", ""), "hex").toString("base64url")}`;
+  return [node, `${node}-2`];
+};
+export const deviceOf = (volumeId: string): string => `volume-${volumeId}`;
 
 /**
  * Connects a volume to a guest whose QEMU exists: one that runs, is halted, or waits for another guest's memory. Does nothing if QEMU has the volume
@@ -26,7 +31,8 @@ export async function plugVolume(
   fileOf: () => Promise<VolumeFile>,
 ): Promise<void> {
   const { volumeId, target, lun, isRoot, isShared = false } = volume;
-  const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
+  const [nodes, device] = [nodesOf(volumeId), deviceOf(volumeId)];
+  const [node] = nodes;
   if (await hasDevice(guest, device)) return;
   const file = await fileOf();
   if (isShared && file.format !== "raw")
@@ -34,11 +40,10 @@ export async function plugVolume(
       "storage",
       `volume ${volumeId} is a ${file.format} file, which only one guest can have at a time: use a raw one for a volume of several servers`,
     );
-  // An agent that died in the middle left the node, perhaps with another path.
-  await removeNode(guest, node);
+  // An agent that died in the middle left a node, perhaps with another path.
+  for (const left of nodes) await removeNode(guest, left);
   try {
-    await guest.execute("blockdev-add", { "node-name": node, ...blockdevOf(file), ...(isShared && UNCACHED) });
-    if (file.format === "qcow2") await refuseExternalData(guest, node, volumeId);
+    await addVolumeNode(guest, { volumeId, node, file, isShared });
     await guest.execute("device_add", {
       ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
       ...{ serial: volumeId, device_id: volumeId },
@@ -54,6 +59,20 @@ export async function plugVolume(
       cause: error,
     });
   }
+}
+
+/** Opens a volume's file, which the guest does not have yet. Rejects with a QemuError if it refers to a file that is not its own. */
+export async function addVolumeNode(
+  guest: QemuMonitor,
+  {
+    volumeId,
+    node,
+    file,
+    isShared,
+  }: { readonly volumeId: string; readonly node: string; readonly file: VolumeFile; readonly isShared: boolean },
+): Promise<void> {
+  await guest.execute("blockdev-add", { "node-name": node, ...blockdevOf(file), ...(isShared && UNCACHED) });
+  if (file.format === "qcow2") await refuseExternalData(guest, node, volumeId);
 }
 
 /** Guests of other hosts do not see what this host has cached in its memory. */
@@ -84,12 +103,12 @@ interface BlockNode {
  * volume. Rejects with a QemuError if QEMU does not release it in time.
  */
 export async function unplugVolume(guest: QemuMonitor, volumeId: string, signal: AbortSignal): Promise<void> {
-  const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
+  const [nodes, device] = [nodesOf(volumeId), deviceOf(volumeId)];
   const untilMs = performance.now() + UNPLUG_MS;
   // A device that is asked to go once more, because an earlier process has asked already, refuses that while it goes.
   if (await hasDevice(guest, device)) await unlessRefused(guest.execute("device_del", { id: device }));
   for (;;) {
-    if (!(await hasDevice(guest, device)) && (await isRemoved(guest, node))) return;
+    if (!(await hasDevice(guest, device)) && (await areRemoved(guest, nodes))) return;
     signal.throwIfAborted();
     if (performance.now() > untilMs)
       throw new QemuError("state", `QEMU did not release volume ${volumeId} within ${UNPLUG_MS / 1_000} s`);
@@ -103,19 +122,22 @@ export async function hasDevice(guest: QemuMonitor, device: string): Promise<boo
   return devices.some(({ name }) => name === device);
 }
 
-async function hasNode(guest: QemuMonitor, node: string): Promise<boolean> {
+export async function hasNode(guest: QemuMonitor, node: string): Promise<boolean> {
   const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
   return nodes.some((one) => one["node-name"] === node);
 }
 
-async function removeNode(guest: QemuMonitor, node: string): Promise<void> {
+export async function removeNode(guest: QemuMonitor, node: string): Promise<void> {
   if (await hasNode(guest, node)) await guest.execute("blockdev-del", { "node-name": node });
 }
 
-/** Whether the node is gone. QEMU refuses to remove it for a moment after its device has gone. */
-async function isRemoved(guest: QemuMonitor, node: string): Promise<boolean> {
-  if (await hasNode(guest, node)) await unlessRefused(guest.execute("blockdev-del", { "node-name": node }));
-  return !(await hasNode(guest, node));
+/** Whether the nodes are gone. QEMU refuses to remove one for a moment after its device has gone. */
+async function areRemoved(guest: QemuMonitor, nodes: readonly string[]): Promise<boolean> {
+  for (const node of nodes) {
+    if (await hasNode(guest, node)) await unlessRefused(guest.execute("blockdev-del", { "node-name": node }));
+    if (await hasNode(guest, node)) return false;
+  }
+  return true;
 }
 
 /** Ignores that QEMU refuses a command. */

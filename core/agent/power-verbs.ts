@@ -13,4 +13,10 @@ export const RESCUE_VERB = "rescue";
 /** The words for connecting a volume to a guest and for disconnecting it. Their messages name the volume. */
 export const ATTACH_VERB = "attach-volume";
 export const DETACH_VERB = "detach-volume";
+/**
+ * The words for replacing a volume by another one: copy it and keep both the same, use the other one from now on, and stay with the first one. Their messages
+ * name the volume.
+ */
+export const REPLACE_VERBS = { mirror: "mirror-volume", pivot: "pivot-volume", keep: "keep-volume" } as const;
+export type ReplaceStep = keyof typeof REPLACE_VERBS;
 export type PowerVerb = (typeof POWER_VERBS)[number];

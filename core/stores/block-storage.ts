@@ -19,6 +19,11 @@ export interface CinderVolume {
   readonly metadata: Readonly<Record<string, string>>;
   /** As Cinder writes it, without a zone. */
   readonly createdAt: string;
+  /**
+   * `migrating` while Cinder moves the volume to another back end, `target:ID` for the volume that is to take the place of another one, `success` and `error`
+   * afterwards. Empty for none, and for callers who may not see it.
+   */
+  readonly migrationStatus: string;
   /** The properties of the image that it was filled from. */
   readonly imageProperties: Readonly<Record<string, string>>;
   /** The finished attachments. Their hosts are empty for callers who may not see them. */
@@ -154,6 +159,19 @@ export type ConnectVolumeOutcome =
   | { readonly kind: "gone" }
   | RefusedConnection;
 
+/** A migration of Cinder's that moves a volume which a server has. */
+export interface EndedMigration {
+  readonly volumeId: string;
+  /** The volume to which the data was copied. */
+  readonly targetId: string;
+  readonly hasFailed: boolean;
+}
+
+export type EndMigrationOutcome =
+  | { readonly kind: "ended" }
+  /** One of the volumes does not exist, or is not in this migration. */
+  | { readonly kind: "refused"; readonly why: string };
+
 /** The attachments that have all of the given values, or one page of all attachments in an order of Cinder's own. */
 export interface CinderAttachmentFilter {
   readonly serverUuid?: string;
@@ -204,6 +222,11 @@ export interface BlockStorage {
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome>;
   /** Says that the host uses the volume, so that Cinder shows it as `in-use`. Repeatable. False if the attachment is gone. */
   complete(attachmentId: string): Promise<boolean>;
+  /**
+   * Ends a migration: the target gets the volume's id, and the attachments of the target are the volume's; what the volume has stored is deleted. If it has failed,
+   * the target is deleted. Not repeatable: a migration that has ended is refused.
+   */
+  endMigration(migration: EndedMigration): Promise<EndMigrationOutcome>;
   /** Ends an attachment, and takes the volume away from its host. One that does not exist counts as ended. */
   deleteAttachment(attachmentId: string): Promise<void>;
 }

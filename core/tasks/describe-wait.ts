@@ -9,6 +9,8 @@ export function describeWait(
   answer: { readonly kind: "failed" | "gone" | "host-fenced"; readonly reason: string },
 ): string {
   const host = destinationOf(facts, selection)?.host ?? facts.source?.host ?? "the host";
+  const asked = ASKED_OF_CINDER[stage];
+  if (asked !== undefined) return `Waiting: Cinder was asked to ${asked}, but has not: ${answer.reason}.`;
   const told = TOLD[stage] ?? "destroy its guest of the server";
   const state =
     answer.kind === "failed"
@@ -23,6 +25,14 @@ const TOLD: Partial<Record<Stage, string>> = {
   attaching: "attach a volume",
   detaching: "detach a volume",
   undoing: "detach a volume that could not be attached",
+  mirroring: "copy a volume to the one that replaces it",
+  pivoting: "use the other volume",
+  unmirroring: "stop copying a volume that could not be replaced",
+  unpivoting: "stop copying a volume that could not be replaced",
+};
+const ASKED_OF_CINDER: Partial<Record<Stage, string>> = {
+  completing: "let the other volume take the place of the server's volume",
+  "calling-off": "end the replacement of the server's volume",
 };
 
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */

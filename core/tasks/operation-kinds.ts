@@ -11,6 +11,7 @@ import {
   LEAVING_SOURCE,
   OFFLOADING,
   POWER,
+  REPLACING,
   RESCUING,
   REVERTING,
   type Route,
@@ -31,6 +32,7 @@ import {
   MOVING_LIVE,
   MOVING_UNCONFIRMED,
   type OperationTraits,
+  REPLACING_VOLUME,
   REVERTING_MOVE,
   type TaskStates,
 } from "./operation-traits.ts";
@@ -298,6 +300,15 @@ const DEFINITIONS = {
     allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
     finalStatus: "as-before",
     taskStates: { any: "detaching_volume" },
+  },
+  "swap-volume": {
+    ...REPLACING_VOLUME,
+    route: REPLACING,
+    verb: null,
+    // Nova allows it in VERIFY_RESIZE, too, where a guest at the source may still need the volume.
+    allowedFrom: ["ACTIVE", "PAUSED"],
+    finalStatus: "as-before",
+    taskStates: { any: "swapping_volume" },
   },
 } satisfies Readonly<Record<string, OperationDefinition>>;
 

@@ -15,6 +15,12 @@ export const STAGES = [
   "undoing",
   "attaching",
   "detaching",
+  "mirroring",
+  "pivoting",
+  "completing",
+  "unmirroring",
+  "unpivoting",
+  "calling-off",
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -44,6 +50,16 @@ export type Ask =
   | "detach-volume"
   /** The host disconnects the volume that it could not connect, since it may have done so all the same. */
   | "undo-attach"
+  /** The host copies the task's volume to the one that replaces it, and keeps both the same from then on. */
+  | "mirror-volume"
+  /** The guest uses the other volume from now on, which is the same as its own. */
+  | "pivot-volume"
+  /** The host ends the copying, and confirms that the guest uses its own volume. */
+  | "keep-volume"
+  /** Cinder, and no host, is told that the other volume takes the place of the task's volume. */
+  | "complete-replacement"
+  /** Cinder, and no host, is told that the task's volume stays what it was. */
+  | "abandon-replacement"
   | "nothing";
 
 /**
@@ -176,6 +192,21 @@ export const ATTACHING = route([
   ["undoing", "undo-attach", "give-up", "undoing", "undoing", "succeed"],
 ]);
 export const DETACHING = route([["detaching", "detach-volume", "succeed", "give-up", "detaching", "give-up"]]);
+
+/**
+ * Cinder drops the volume that the guest does not use, so it is told only what is certain. Until the guest is told to use the other volume it uses its own.
+ * From then on both are the same, since each write goes to both, until the guest uses the other one alone. So the other one is right if the
+ * host was fenced after it had said that both were the same. If the host says that it could not change over, and is fenced before it says which one the guest
+ * uses, nobody knows, and Cinder is told nothing.
+ */
+export const REPLACING = route([
+  ["mirroring", "mirror-volume", "pivoting", "unmirroring", "mirroring", "calling-off"],
+  ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "completing"],
+  ["completing", "complete-replacement", "succeed", "completing", "completing", "completing"],
+  ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
+  ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],
+  ["calling-off", "abandon-replacement", "give-up", "calling-off", "calling-off", "calling-off"],
+]);
 
 /** The source is destroyed only after the destination has said that it has the guest. */
 export const CONFIRMING = route([

@@ -33,10 +33,11 @@ export interface OperationTraits {
   readonly migration: MigrationStatuses | null;
   /**
    * The new spec of the server. `requested`: the request's one, or the present one when the request has none. `restored`: the one before the move
-   * that is reverted. `with-volume` and `without-volume`: the requested one, to which the volume of the request was added, or without that volume.
+   * that is reverted. `with-volume` and `without-volume`: the requested one, to which the volume of the request was added, or without that volume. A
+   * volume that was there already is replaced by that of the request.
    */
   readonly newSpec: "requested" | "restored" | "with-volume" | "without-volume";
-  /** The ends at which the server gets its new spec. A move gives it when the destination starts. */
+  /** The stages and ends at which the server gets its new spec. A move gives it when the destination starts. */
   readonly newSpecAt: readonly Target[];
   readonly whenGivenUp: {
     readonly status: FinalStatus;
@@ -141,6 +142,13 @@ export const LOSING_VOLUME = {
   ...IN_PLACE,
   newSpec: "without-volume",
   newSpecAt: ["succeed"],
+} as const satisfies OperationTraits;
+
+/** The spec says from which moment on the guest may use the other volume, and no longer says so when that one has got the volume's id. */
+export const REPLACING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "with-volume",
+  newSpecAt: ["completing", "succeed"],
 } as const satisfies OperationTraits;
 
 /** The task state at each stage; `any` is for the stages that are not named. */

@@ -18,6 +18,7 @@ import { taskStateOf } from "./operation-stages.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { MigrationStatuses } from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";
+import { withoutReplacement } from "./server-volumes.ts";
 import { attemptStartedAt } from "./starts-guest.ts";
 
 /** A transition of a route, from a stage to the next one or to an end. */
@@ -99,9 +100,13 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   };
 }
 
-/** For an operation that changes the spec at its end: a volume that may be connected to the guest stays in the spec. */
+/**
+ * For an operation that changes the spec at its end, or when it is about to end: a volume that may be connected to the guest stays in the spec. At the end of a
+ * replacement the other volume has the id of the first one.
+ */
 function specAtEnd({ kind, after }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
-  return OPERATIONS[kind].newSpecAt.includes(to) ? after : undefined;
+  if (!OPERATIONS[kind].newSpecAt.includes(to)) return undefined;
+  return isSuccess(to) ? { ...after, volumes: after.volumes.map(withoutReplacement) } : after;
 }
 
 /** The server's home from now on, or undefined when it does not change. */

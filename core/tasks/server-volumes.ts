@@ -15,5 +15,13 @@ export function volumesAfter(
   return isAttached ? [...others, volume] : others;
 }
 
+/** The id under which Cinder knows the volume that the guest uses. */
+export const idInCinder = ({ volumeId, replacedBy }: Pick<ServerVolume, "volumeId" | "replacedBy">): string =>
+  replacedBy || volumeId;
+
+/** The volume when Cinder has finished its replacement, or has called it off. */
+export const withoutReplacement = (volume: ServerVolume): ServerVolume =>
+  volume.replacedBy === "" ? volume : { ...volume, replacedBy: "" };
+
 /** The volume without the way in which a host reaches it, which is the affair of that host's driver alone, and may hold secrets. */
 export const withoutConnection = (volume: ServerVolume): ServerVolume => ({ ...volume, connection: "" });

@@ -27,6 +27,11 @@ const STARTED: Readonly<
   "attach-volume": null,
   "detach-volume": null,
   "undo-attach": null,
+  "mirror-volume": null,
+  "pivot-volume": null,
+  "keep-volume": null,
+  "complete-replacement": null,
+  "abandon-replacement": null,
   nothing: null,
 };
 /** A reboot starts a guest that stands still. */

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, ReplaceStep } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
@@ -19,8 +19,10 @@ import type {
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
 import { devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
+import { failureOf } from "./fake-failure.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { progressAt } from "./fake-progress.ts";
+import { type FakeReplacements, replacementsAfter } from "./fake-replacements.ts";
 import {
   chanceOf,
   type FailingCall,
@@ -42,6 +44,8 @@ export type FakeGuest = GuestName & {
   readonly justEnded?: true;
   /** The ids of its volumes, sorted, if it has any. */
   readonly volumes?: readonly string[];
+  /** The other volumes that it uses in the place of its own, or that are copies of these. */
+  readonly replacements?: FakeReplacements;
   /** The ids of the ports of its interfaces, if it has any. */
   readonly interfaces?: readonly string[];
   /** The devices that its claim names, if it names any. */
@@ -78,9 +82,9 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "serial-console", "display"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "replace-volumes", "serial-console"],
     // Its guests boot from no image, so there is no signature that could be wrong.
-    ...["interfaces", "trusted-certs"],
+    ...["display", "interfaces", "trusted-certs"],
   ] as const);
   /** Tests and simulations give hosts the other traits that they need in the hosts' own configuration. */
   readonly traits = [MULTIATTACH_TRAIT];
@@ -231,6 +235,12 @@ export class FakeDriver implements Driver {
     this.#change(guest, ({ volumes = [] }) => ({ volumes: volumes.filter((id) => id !== volumeId) }));
   }
 
+  async replaceVolume(guest: GuestName, volume: ServerVolume, step: ReplaceStep, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "replace_ms", signal);
+    if (step !== "keep" && this.#failsNow(guest, "replace_failures")) throw new Error("the other volume is broken");
+    this.#change(guest, (found) => ({ replacements: replacementsAfter(found, volume, step) }));
+  }
+
   async setInterfaces(guest: GuestName, interfaces: FakeInterfaces, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "interfaces_ms", signal);
     if (this.#failsNow(guest, "interfaces_failures")) throw new Error("the guest does not release the interface");
@@ -369,17 +379,6 @@ export class FakeDriver implements Driver {
     if (outcome === "hang" || outcome === "crash") await pauseFor(null, control.signal, clock);
     if (durationMs > 0) await pauseFor(durationMs / (steps.length + 1), control.signal, clock);
   }
-}
-
-const DEFAULT_REASONS: Partial<Record<FakeOutcome, string>> = {
-  reschedule: "the disk is full",
-  abort: "the image is corrupt",
-  lie: "the connection to the hypervisor was lost",
-};
-
-function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
-  const reason = script.reason ?? DEFAULT_REASONS[outcome] ?? outcome;
-  return { kind: "failed", failure: outcome === "abort" ? "abort" : "reschedule", reason };
 }
 
 const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause: "paused", suspend: "suspended" };

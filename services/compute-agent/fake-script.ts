@@ -41,6 +41,9 @@ export const FakeScript = Type.Object(
     /** How long it takes to connect a volume to a guest, and to disconnect it. */
     attach_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     detach_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    /** How long each step of the replacement of a volume takes, and how many first steps fail that copy a volume or use the copy. */
+    replace_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    replace_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     /** The time after which guests stop on their own, as if their owner had shut them down, or because they crash. */
     ends_after_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     ends_by: Type.Optional(Type.Enum(["shut-down", "crashed"])),

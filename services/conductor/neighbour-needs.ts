@@ -1,5 +1,6 @@
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
+import { idInCinder } from "../../core/tasks/server-volumes.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerPort, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -9,6 +10,7 @@ import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
+import { type ReplacementEnd, VolumeReplacements } from "./volume-replacements.ts";
 
 /** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
 export interface MetNeeds {
@@ -25,6 +27,7 @@ export class NeighbourNeeds {
   readonly #ports: PortBinder;
   readonly #volumes: VolumeConnections;
   readonly #plugging: VifPlugging;
+  readonly #replacements: VolumeReplacements;
 
   constructor(
     deps: {
@@ -40,7 +43,9 @@ export class NeighbourNeeds {
   ) {
     this.#ports = new PortBinder({ ...deps, networking: deps.networking ?? null }, settings);
     this.#plugging = new VifPlugging({ ...deps, networking: deps.networking ?? null }, settings);
-    this.#volumes = new VolumeConnections({ ...deps, storage: deps.blockStorage ?? null }, settings);
+    const storage = deps.blockStorage ?? null;
+    this.#volumes = new VolumeConnections({ ...deps, storage }, settings);
+    this.#replacements = new VolumeReplacements({ ...deps, storage }, settings);
   }
 
   /**
@@ -97,6 +102,17 @@ export class NeighbourNeeds {
     return this.#ports.bind(server, host, { isWanted: () => true, isUrgent: true, tenure: isHome }, { step: "return" });
   }
 
+  /** Tells Cinder how the replacement of a volume has ended. Null if the volume is not in Cinder. */
+  endReplacement(
+    serverUuid: string,
+    volume: ServerVolume,
+    end: ReplacementEnd,
+    need: Need,
+  ): Promise<NeedsOutcome> | null {
+    const ending = this.#replacements.end(serverUuid, volume, end, need);
+    return ending?.then((outcome) => (outcome.kind === "ended" ? { kind: "met", ...NO_NEEDS } : outcome)) ?? null;
+  }
+
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */
   plugged(server: ServerSpec, host: string, isWanted: () => boolean): ReturnType<VifPlugging["wait"]> {
     return this.#plugging.wait(server, host, isWanted);
@@ -132,5 +148,5 @@ export const withVifs = (ports: readonly ServerPort[], vifs: Vifs): ServerPort[]
 
 export const withConnection = (volume: ServerVolume, connections: Connections): ServerVolume => ({
   ...volume,
-  connection: connections.get(volume.volumeId) ?? "",
+  connection: connections.get(idInCinder(volume)) ?? "",
 });

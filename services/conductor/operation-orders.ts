@@ -1,4 +1,11 @@
-import { ATTACH_VERB, DETACH_VERB, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import {
+  ATTACH_VERB,
+  DETACH_VERB,
+  type PowerVerb,
+  REPLACE_VERBS,
+  RESCUE_VERB,
+  SNAPSHOT_VERB,
+} from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
@@ -38,6 +45,12 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "attach-volume":
     case "detach-volume":
     case "undo-attach":
+    case "mirror-volume":
+    case "pivot-volume":
+    case "keep-volume":
+    // Nothing is sent to the host.
+    case "complete-replacement":
+    case "abandon-replacement":
       return facts.source;
     case "nothing":
       return null;
@@ -63,7 +76,7 @@ export const NO_SUBJECT = { imageId: "", rescueImage: undefined, volume: undefin
 export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
   const { place, timeoutMs } = given;
   const { ask, revision } = effect;
-  assert(ask !== "nothing", "a stage that asks nothing gives no order");
+  assert(ask !== "nothing" && !isAskedOfCinder(ask), `a stage that asks ${ask} gives no order`);
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
   const orderId = orderIdOf(facts.taskId, effect);
   const order = (verb: string, subject: Partial<Power>): ConductorMessage => ({
@@ -110,6 +123,14 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "detach-volume":
     case "undo-attach":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
+    case "mirror-volume":
+      return order(REPLACE_VERBS.mirror, {
+        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections),
+      });
+    case "pivot-volume":
+      return order(REPLACE_VERBS.pivot, { volume: facts.volume ?? undefined });
+    case "keep-volume":
+      return order(REPLACE_VERBS.keep, { volume: facts.volume ?? undefined });
     case "undo-rescue":
       return power(facts.runs ? "start" : "stop");
     default:
@@ -148,13 +169,18 @@ interface Limits {
   readonly hostGraceMs: number;
 }
 
+/** The questions to which Cinder, and no host, has the answer. */
+export const ASKED_OF_CINDER = ["complete-replacement", "abandon-replacement"] as const satisfies readonly Ask[];
+type AskedOfCinder = (typeof ASKED_OF_CINDER)[number];
+export const isAskedOfCinder = (ask: Ask): ask is AskedOfCinder => (ASKED_OF_CINDER as readonly Ask[]).includes(ask);
+
 /** Whether a host that does not answer in time counts as failed. */
 export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
 
 /** How often a host may fail before the failure counts as its answer. */
 export function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
-  return ["start-source", "check-source", "check-destination", "undo-rescue"].includes(ask) ? 3 : 1;
+  return ["start-source", "check-source", "check-destination", "undo-rescue", "keep-volume"].includes(ask) ? 3 : 1;
 }
 
 /** How long an operation waits for hosts, in milliseconds. */

@@ -31,6 +31,7 @@ import { HeldTask, type Permission } from "./held-task.ts";
 import {
   type AskedGuest,
   attemptLimit,
+  isAskedOfCinder,
   isGivenUp,
   ORDER_WAITS,
   orderIdOf,
@@ -109,7 +110,7 @@ export class OperationRun implements TaskRun {
   }
 
   hostLost(): void {
-    if (this.#asked !== null) this.#awaitHost(this.#asked);
+    if (this.#asked !== null && !isAskedOfCinder(this.#asked.ask)) this.#awaitHost(this.#asked);
   }
 
   /** Handles an agent's report on a guest that it prepares. The guest of an abandoned attempt is settled by the database. */
@@ -275,13 +276,13 @@ export class OperationRun implements TaskRun {
     const asked = this.#asked;
     if (asked === null || this.#abandoned) return;
     const stream = this.#ports.streamOf(asked.place.host);
-    if (stream === null) this.#awaitHost(asked);
+    if (stream === null && !isAskedOfCinder(asked.ask)) this.#awaitHost(asked);
     else if (this.#held.holdsUp(asked, (permission) => this.#permitted(permission, asked.step)))
       this.#timers.stopWaiting();
     else this.#sendOver(stream, asked);
   }
 
-  #sendOver(stream: AgentStream, asked: AskedGuest): void {
+  #sendOver(stream: AgentStream | null, asked: AskedGuest): void {
     const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
@@ -289,8 +290,9 @@ export class OperationRun implements TaskRun {
     const isUnknown = this.#addresses.lacks(asked);
     if (isUnknown) this.#learnAddress(asked);
     if (isUnknown || this.#binding.holdsUp(asked, isWanted, bound)) return;
+    if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
     // The promise rejects only when the conductor stops.
-    if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
+    else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
       stream.send(this.#orderFor(asked));
       if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
@@ -386,7 +388,6 @@ export class OperationRun implements TaskRun {
 
   #clear(selection: number): void {
     const place = destinationOf(this.#world.facts, selection);
-    // The promise rejects only when the conductor stops.
     if (place !== null) this.#ports.guests.clear(guestOf(this.#world.facts, place)).catch(() => {});
   }
 

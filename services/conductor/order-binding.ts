@@ -4,7 +4,7 @@ import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
-import type { AskEffect } from "./operation-orders.ts";
+import { ASKED_OF_CINDER, type AskEffect, isAskedOfCinder } from "./operation-orders.ts";
 import type { PortStep } from "./port-binder.ts";
 
 type Ask = AskEffect["ask"];
@@ -12,12 +12,12 @@ type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: P
 
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 /** Orders that wait for the neighbours and fail with them. There is a place to go back to, or nothing was begun. */
-const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume"];
+const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume", "mirror-volume", ...ASKED_OF_CINDER];
 
 /**
  * Meets a server's needs on the host of an order, once for each step of the operation. Ports are bound there before an order after which a guest may run
  * that did not run there before, and volumes in Cinder are connected there before the guest may get them. An order to a destination waits for this
- * and fails with it, since there is a place to go back to, and so does the attaching of a volume. Every other order is given all the same: the host
+ * and fails with it, since there is a place to go back to, and so does the attaching or replacing of a volume. Every other order is given all the same: the host
  * is the server's home, and a guest without its network is better than none.
  *
  * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
@@ -107,13 +107,18 @@ export class OrderBinding {
   #meet(asked: Asked, isWanted: () => boolean, isUrgent: boolean): Promise<NeedsOutcome> | null {
     const { ask, place, selection } = asked;
     const { uuid, ports } = this.#facts.after;
+    const need = { isWanted, isUrgent, tenure: this.#tenure };
+    if (isAskedOfCinder(ask)) {
+      const end = ask === "complete-replacement" ? "complete" : "abandon";
+      return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
+    }
     const step = this.#portStep(ask);
     const server = { uuid, ports: step === null ? [] : ports, volumes: this.#volumesFor(ask) };
     const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
     if (home === null) return null;
     const devices = ask === "start-destination" ? this.#devicesOf(selection) : [];
     const wish = { step: step ?? "bind", devices } as const;
-    const meeting = this.#needs.meet(server, home.host, { isWanted, isUrgent, tenure: this.#tenure }, wish);
+    const meeting = this.#needs.meet(server, home.host, need, wish);
     const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
   }
@@ -127,7 +132,7 @@ export class OrderBinding {
 
   #volumesFor(ask: Ask) {
     const { after, volume } = this.#facts;
-    if (ask === "attach-volume") return volume === null ? [] : [volume];
+    if (ask === "attach-volume" || ask === "mirror-volume") return volume === null ? [] : [volume];
     return this.#starts(ask) || ask === "prepare" ? after.volumes : [];
   }
 

@@ -1,13 +1,14 @@
 import type { BlockStorage, CinderAttachment, CinderVolume, VolumeConnector } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { OWN_NAME } from "../../core/stores/networking.ts";
+import { idInCinder } from "../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Turns } from "../../runtime/turns.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
-/** `connections`: how the host reaches each volume, by the volume's id. */
+/** `connections`: how the host reaches each volume, by the volume's id in Cinder. */
 export type ConnectOutcome = { readonly kind: "connected"; readonly connections: Connections } | Undone;
 export type Connections = ReadonlyMap<string, string>;
 
@@ -58,7 +59,7 @@ export class VolumeConnections {
     volumes: readonly ServerVolume[],
     { host, ...need }: Need & { readonly host: string },
   ): Promise<ConnectOutcome> | null {
-    const ids = volumes.filter(({ inCinder }) => inCinder).map(({ volumeId }) => volumeId);
+    const ids = volumes.filter(({ inCinder }) => inCinder).map(idInCinder);
     if (ids.length === 0) return null;
     const storage = this.#storage;
     if (storage === null) return Promise.resolve(failed(NO_CINDER, true));

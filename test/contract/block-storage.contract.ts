@@ -58,7 +58,7 @@ export function blockStorageContract(
           isBootable: true,
         },
         ...{ volumeType: "fast", snapshotId: null, metadata: { a: "b" }, createdAt: "2026-11-26T10:00:00.000000" },
-        ...{ isMultiattach: false, availabilityZone: "nova", attachedTo: [] },
+        ...{ isMultiattach: false, availabilityZone: "nova", migrationStatus: "", attachedTo: [] },
         imageProperties: { image_id: "an image", hw_disk_bus: "scsi" },
       });
       expect(await storage.volume(id, OWN)).toMatchObject({ id });
@@ -139,6 +139,43 @@ export function blockStorageContract(
       const shown = (await storage.volume(id, OWN))?.attachedTo.map(({ serverUuid }) => serverUuid);
       expect(shown?.toSorted()).toEqual(servers.toSorted());
       expect(await storage.attachments({ serverUuid: servers[0]! })).toHaveLength(1);
+    });
+
+    test("gives the target of a migration the volume's id when it ends, with its attachments", async () => {
+      const { id } = twin.putVolume({ projectId: "one" });
+      const server = randomUUID();
+      await storage.complete((await reserve(id, server, "host-1")).id);
+      const { id: targetId } = twin.startMigration(id);
+      expect(await storage.volume(id, OWN)).toMatchObject({ migrationStatus: "migrating" });
+      expect(await storage.volume(targetId, OWN)).toMatchObject({ migrationStatus: `target:${id}`, attachedTo: [] });
+      expect((await storage.volume(id, as("one")))?.migrationStatus).toBe("");
+      const attachment = await reserve(targetId, server, "host-1");
+      await storage.complete(attachment.id);
+      const ended = { volumeId: id, targetId, hasFailed: false };
+      const swapped = { volumeId: targetId, targetId: id, hasFailed: false };
+      expect(await storage.endMigration(swapped)).toMatchObject({ kind: "refused" });
+      expect(await storage.endMigration(ended)).toEqual({ kind: "ended" });
+      expect(await storage.volume(targetId, OWN)).toBeNull();
+      const attachedTo = [{ attachmentId: attachment.id, serverUuid: server, host: "host-1" }];
+      expect(await storage.volume(id, OWN)).toMatchObject({ status: "in-use", migrationStatus: "success", attachedTo });
+      const name = `volume-${targetId}`;
+      expect(await storage.attachment(attachment.id)).toMatchObject({ volumeId: id, connection: { name } });
+      expect(await storage.endMigration(ended)).toMatchObject({ kind: "refused" });
+    });
+
+    test("drops the target of a migration that has failed", async () => {
+      const { id } = twin.putVolume({ projectId: "one" });
+      const attachment = await reserve(id, randomUUID(), "host-1");
+      await storage.complete(attachment.id);
+      const { id: targetId } = twin.startMigration(id);
+      expect(await storage.endMigration({ volumeId: id, targetId, hasFailed: true })).toEqual({ kind: "ended" });
+      expect(await storage.volume(targetId, OWN)).toBeNull();
+      expect(await storage.volume(id, OWN)).toMatchObject({
+        ...{ status: "in-use", migrationStatus: "error", attachedTo: [{ attachmentId: attachment.id }] },
+      });
+      await expect(storage.endMigration({ volumeId: id, targetId, hasFailed: true })).resolves.toMatchObject({
+        kind: "refused",
+      });
     });
 
     test("lists all attachments page by page", async () => {

@@ -60,7 +60,10 @@ export function volumesContract(name: string, make: () => Promise<UsedBlockStora
       expect(await storage.volumesNamed(volumeName.slice(0, -1))).toEqual([]);
       await used.finishCreating(id);
       const shown = { id, projectId: "one", name: volumeName, sizeGib: 1, status: "available", attachedTo: [] };
-      const plain = { isBootable: false, isMultiattach: false, availabilityZone: "nova", imageProperties: {} };
+      const plain = {
+        ...{ isBootable: false, isMultiattach: false, availabilityZone: "nova", migrationStatus: "" },
+        imageProperties: {},
+      };
       const fields = { description: null, snapshotId: null, metadata: {} };
       expect(await storage.volume(id, asProject("one"))).toMatchObject({ ...shown, ...plain, ...fields });
       expect([await storage.volume(id, asProject("two")), await storage.volume(randomUUID(), OWN)]).toEqual([

@@ -180,6 +180,45 @@ describe.each(KINDS)("$kind", ({ kind }) => {
   });
 });
 
+describe("the replacement of a volume", () => {
+  // The laws of the world say whether Cinder was told what is true of the guest.
+  test.each([0, 50])(
+    "tells Cinder only what is certain when its host is forced down at any of its steps, of which %i %% fail",
+    async (failures) => {
+      await interrupted(
+        "swap-volume",
+        async (world) => {
+          world.failures = failures;
+          for (let steps = 0; failures > 0 && steps < 7; steps += 1) await world.step();
+          await world.hostDies(0);
+          for (let limit = 0; limit < 200 && (await world.step()); limit += 1);
+          await world.fence(0);
+          for (let limit = 0; limit < 200 && (await world.step()); limit += 1);
+          await world.hostReturns(0);
+        },
+        async (world, at) => expect(["ACTIVE", "ERROR"], `forced down after ${at}`).toContain(await statusOf(world)),
+      );
+    },
+  );
+
+  test("tells Cinder only what is certain when its steps fail and are told late, in a hundred orders", async () => {
+    for (let seed = 1; seed <= 100; seed += 1) {
+      let state = seed * 2_654_435_761;
+      const world = await begun("swap-volume", (limit) => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((state / 2 ** 31) * limit);
+      });
+      world.failures = 40;
+      for (let steps = 0; steps < 12; steps += 1) await world.step();
+      await world.crash();
+      await world.sweep();
+      for (let steps = 0; steps < 12; steps += 1) await world.step();
+      await world.drain();
+      expect(await world.restViolations(), `seed ${seed}`).toEqual([]);
+    }
+  });
+});
+
 describe("an evacuation", () => {
   const rush = async (world: OperationWorldModel): Promise<void> => {
     for (let limit = 0; limit < 200 && (await world.step()); limit += 1);

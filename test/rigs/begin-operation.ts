@@ -24,6 +24,7 @@ export function volumeOf(server: number): ServerVolume {
     attachmentId: `0000beef-0000-4000-8000-${String(server).padStart(12, "0")}`,
     ...{ device: "/dev/sda", tag: "", deleteOnTermination: false, sizeBytes: 2 ** 30, isRoot: false },
     ...{ imageRef: "", imageProperties: {}, inCinder: false, connection: "", isMultiattach: false },
+    replacedBy: "",
   };
 }
 
@@ -36,7 +37,7 @@ export interface RequestedOperation {
   readonly unseenMs?: number;
   readonly fenceWaived?: boolean;
   readonly taskId?: string;
-  /** For attaching and detaching a volume. */
+  /** For attaching, detaching and replacing a volume. */
   readonly volume?: ServerVolume;
 }
 

@@ -46,20 +46,12 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
       const outcome = await twin.removeSnapshot(id!, by);
       return outcome.kind === "deleting" ? { status: 202 } : noSnapshot(id!);
     }
-    case "GET volumes/id": {
-      if (id === "detail") {
-        const { searchParams: query } = url;
-        const name = query.get("name");
-        const named = async () => ({ kind: "listed", found: await twin.volumesNamed(name ?? "") }) as const;
-        const list = await (name === null ? twin.volumes(pageOf(query), by) : named());
-        if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
-        return { status: 200, body: { volumes: list.found.map(volumeDocument) } };
-      }
-      const volume = await twin.volume(id!, by);
-      return volume === null ? noVolume(id!) : { status: 200, body: { volume: volumeDocument(volume) } };
-    }
+    case "GET volumes/id":
+      return shown(twin, id!, url.searchParams, by);
     case "POST volumes":
       return created(twin, body.volume, by);
+    case "POST volumes/id/action":
+      return migrated(twin, id!, body["os-migrate_volume_completion"]);
     case "DELETE volumes/id": {
       const outcome = await twin.removeVolume(id!, by);
       if (outcome.kind === "deleting") return { status: 202 };
@@ -91,6 +83,24 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
 }
 
 type By = Parameters<MemoryBlockStorage["volume"]>[1];
+
+async function shown(twin: MemoryBlockStorage, id: string, query: URLSearchParams, by: By): Promise<FakeAnswer> {
+  if (id !== "detail") {
+    const volume = await twin.volume(id, by);
+    return volume === null ? noVolume(id) : { status: 200, body: { volume: volumeDocument(volume) } };
+  }
+  const name = query.get("name");
+  const named = async () => ({ kind: "listed", found: await twin.volumesNamed(name ?? "") }) as const;
+  const list = await (name === null ? twin.volumes(pageOf(query), by) : named());
+  if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
+  return { status: 200, body: { volumes: list.found.map(volumeDocument) } };
+}
+
+async function migrated(twin: MemoryBlockStorage, volumeId: string, asked: Body): Promise<FakeAnswer> {
+  const outcome = await twin.endMigration({ volumeId, targetId: asked.new_volume, hasFailed: asked.error });
+  if (outcome.kind === "ended") return { status: 200, body: { save_volume_id: volumeId } };
+  return refusal(outcome.why.startsWith("Invalid") ? 400 : 404, "badRequest", outcome.why);
+}
 
 async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
   const { name, description = null, metadata = {}, size, imageRef, snapshot_id } = asked;
@@ -186,7 +196,7 @@ function volumeDocument(volume: CinderVolume) {
     ...{ id, name, status, availability_zone, multiattach, size: volume.sizeGib, bootable: `${volume.isBootable}` },
     ...{ "os-vol-tenant-attr:tenant_id": volume.projectId, metadata: volume.metadata, encrypted: false },
     ...{ description: volume.description, volume_type: volume.volumeType, snapshot_id: volume.snapshotId },
-    ...{ created_at: volume.createdAt },
+    ...{ created_at: volume.createdAt, migration_status: volume.migrationStatus || null },
     ...(Object.keys(volume.imageProperties).length > 0 && { volume_image_metadata: volume.imageProperties }),
     attachments: volume.attachedTo.map(({ attachmentId: attachment_id, serverUuid: server_id, host }) => ({
       ...{ id, attachment_id, volume_id: id, server_id, host_name: host || null, device: "" },

@@ -1,4 +1,4 @@
-import { RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import { REPLACE_VERBS, RESCUE_VERB } from "../../core/agent/power-verbs.ts";
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
@@ -28,6 +28,14 @@ const AFTER: Readonly<Record<string, ModelState>> = {
 /** A guest that is paused without having run has received the memory of a paused one. */
 const HAS_MEMORY: readonly ModelState[] = ["running", "paused"];
 
+/** `same`: both volumes, since each write goes to both. `was-same`: both, since the guest has not run since the host died. */
+export type VolumeInUse = "own" | "same" | "was-same" | "other";
+const REPLACING: Readonly<Record<string, VolumeInUse>> = {
+  [REPLACE_VERBS.mirror]: "same",
+  [REPLACE_VERBS.pivot]: "other",
+  [REPLACE_VERBS.keep]: "own",
+};
+
 /** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
 export class ModelHost {
   readonly name: string;
@@ -37,6 +45,7 @@ export class ModelHost {
   /** How often the host died. Messages that were sent before a death are lost with the connection. */
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();
+  readonly #replaced = new Map<string, VolumeInUse>();
   readonly #buried = new Set<string>();
   readonly #done = new Set<string>();
   #destroyed: ModelGuest[] = [];
@@ -80,6 +89,7 @@ export class ModelHost {
     this.isUp = false;
     this.deaths += 1;
     this.#done.clear();
+    for (const [attemptId, uses] of this.#replaced) if (uses === "same") this.#replaced.set(attemptId, "was-same");
     for (const guest of this.#guests.values())
       if (guest.state !== "prepared" && guest.state !== "suspended")
         this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
@@ -109,7 +119,15 @@ export class ModelHost {
       case "power": {
         const { attemptId, verb, revision } = body.value;
         const before = this.#guests.get(attemptId)?.state ?? "stopped";
-        return this.#turn(attemptId, verb === SNAPSHOT_VERB ? before : (AFTER[verb] ?? "stopped"), revision, failure);
+        const failed = failure ?? (verb in REPLACING ? this.#refusedReplacement(attemptId, verb) : null);
+        // Verbs without a state of their own leave the guest as it is.
+        const outcome = this.#turn(attemptId, AFTER[verb] ?? before, revision, failed);
+        // A volume that was replaced is not copied again.
+        if (outcome === null && verb in REPLACING && this.uses(attemptId) !== "other")
+          this.#replaced.set(attemptId, REPLACING[verb] ?? "own");
+        if (outcome === null && AFTER[verb] === "running" && this.#replaced.get(attemptId) === "was-same")
+          this.#replaced.delete(attemptId);
+        return outcome;
       }
       case "handOff":
         return this.#turn(body.value.attemptId, "stopped", body.value.revision, failure);
@@ -118,6 +136,18 @@ export class ModelHost {
       default:
         throw new Error(`no order: ${body?.$case}`);
     }
+  }
+
+  #refusedReplacement(attemptId: string, verb: string): string | null {
+    const uses = this.#replaced.get(attemptId) ?? "own";
+    if (verb === REPLACE_VERBS.pivot) return uses === "same" || uses === "other" ? null : "there is no copy";
+    if (verb === REPLACE_VERBS.keep) return uses === "other" ? "the guest uses the other volume" : null;
+    return null;
+  }
+
+  /** Which volume holds all that the guest has written, if one of its volumes is being replaced. */
+  uses(attemptId: string): VolumeInUse {
+    return this.#replaced.get(attemptId) ?? "own";
   }
 
   /** Carries out the order that follows from a comparison with the database. */

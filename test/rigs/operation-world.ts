@@ -5,14 +5,12 @@ import {
   beginOperation,
   type OperationEffect,
   type OperationEvent,
-  type OperationState,
-  type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
 import type { OperationSignal } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import { NO_NEEDS } from "../../services/conductor/neighbour-needs.ts";
-import { type AskEffect, orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
+import { type AskEffect, isAskedOfCinder, orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
 import {
   deleteTask,
   dispatchOf,
@@ -25,22 +23,12 @@ import {
 } from "../contract/cell-fixtures.ts";
 import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
-import type { WorldBody } from "./operation-world-body.ts";
-import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
+import type { Connections, Run, WorldBody } from "./operation-world-body.ts";
+import { brokenLaws, lostCopies, untrueEnds, wrongAtRest } from "./operation-world-laws.ts";
 import { pastOf } from "./past-of.ts";
 import { planDelete } from "./plan-delete.ts";
 import { planPatch } from "./plan-patch.ts";
 import { settlingOrder } from "./settling-order.ts";
-
-/** The connection of each host, or null where there is none. */
-type Connections = readonly (number | null)[];
-interface Run {
-  readonly taken: TakenTask;
-  readonly world: OperationWorld;
-  state: OperationState;
-  /** The connections that existed when the database was last asked about the task and confirmed it (`HeldTask` of the conductor). */
-  confirmed: Connections;
-}
 
 const UNSEEN_MS = 5_000;
 export const HOST_COUNT = 4;
@@ -357,17 +345,19 @@ export class OperationWorldModel {
     const host = this.hosts.find((one) => one.name === place?.host);
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
     const { step } = effect;
-    if (!host.isUp) {
+    if (isAskedOfCinder(effect.ask)) {
+      this.#lost.push(...untrueEnds(effect.ask, host, place.attemptId));
+      this.#answer(run, { kind: "done", step });
+    } else if (!host.isUp) {
       const kind = host.isFenced ? "host-fenced" : "gone";
       this.#answer(run, { kind, step, reason: `${host.name} is not connected` }, host);
-      return;
+    } else {
+      const needs = { timeoutMs: 1_000, traceparent: "", listensAt: "", needs: NO_NEEDS };
+      const order = orderOf(run.world.facts, effect, { place, ...needs });
+      const failed = host.obey(order, this.#random(100) < this.failures ? "it is broken" : null);
+      if (failed === null) this.#answer(run, { kind: "done", step });
+      else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
     }
-    const order = orderOf(run.world.facts, effect, {
-      ...{ place, timeoutMs: 1_000, traceparent: "", listensAt: "", needs: NO_NEEDS },
-    });
-    const failed = host.obey(order, this.#random(100) < this.failures ? "it is broken" : null);
-    if (failed === null) this.#answer(run, { kind: "done", step });
-    else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
   }
 
   async #settle(host: ModelHost, attemptId: string): Promise<void> {

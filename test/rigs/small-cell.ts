@@ -19,6 +19,7 @@ import type { Bus } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { volumesInUse } from "../../services/compute-agent/fake-replacements.ts";
 import { FAKE_METADATA_KEY, type FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createMemoryJournal, type MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
@@ -342,9 +343,9 @@ export class CellOn<Store extends CellStore> {
       .map((guest) => guest.host);
   }
 
-  /** The volumes of the server's guests, each after the name of its host. */
+  /** The volumes that the server's guests use, each after the name of its host. */
   volumesOn(server: number): string[] {
-    return this.#guestsOf(server).flatMap(({ host, volumes = [] }) => volumes.map((id) => `${host} ${id}`));
+    return this.#guestsOf(server).flatMap((guest) => volumesInUse(guest).map((id) => `${guest.host} ${id}`));
   }
 
   /** Names of the hosts that have a guest of the server in any state. */

@@ -294,7 +294,7 @@ export interface Power {
   attemptId: string;
   /**
    * start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot | attach-volume |
-   * detach-volume | inject-nmi, which leave the power state as it is
+   * detach-volume | mirror-volume | pivot-volume | keep-volume | inject-nmi, which leave the power state as it is
    */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
@@ -307,7 +307,7 @@ export interface Power {
   rescueImage:
     | RescueImage
     | undefined;
-  /** Only for attaching and detaching a volume. */
+  /** Only for attaching, detaching and replacing a volume. For replacing it, the connection is that of the volume in `replaced_by`. */
   volume:
     | ServerVolume
     | undefined;

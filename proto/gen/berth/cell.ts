@@ -123,7 +123,7 @@ export interface Operation {
   rescueImage:
     | RescueImage
     | undefined;
-  /** Only for attaching and detaching a volume. */
+  /** Only for attaching, detaching and replacing a volume. */
   volume: ServerVolume | undefined;
 }
 

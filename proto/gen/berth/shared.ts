@@ -188,6 +188,11 @@ export interface ServerVolume {
   connection: string;
   /** Several servers may have it at a time. */
   isMultiattach: boolean;
+  /**
+   * While Cinder replaces the volume by another one, which then gets this one's id: the present id of the other one. In the spec of a server it says that
+   * the guest uses the other one already.
+   */
+  replacedBy: string;
 }
 
 export interface ServerVolume_ImagePropertiesEntry {
@@ -1801,6 +1806,7 @@ function createBaseServerVolume(): ServerVolume {
     inCinder: false,
     connection: "",
     isMultiattach: false,
+    replacedBy: "",
   };
 }
 
@@ -1841,6 +1847,9 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     }
     if (message.isMultiattach !== false) {
       writer.uint32(96).bool(message.isMultiattach);
+    }
+    if (message.replacedBy !== "") {
+      writer.uint32(106).string(message.replacedBy);
     }
     return writer;
   },
@@ -1957,6 +1966,14 @@ export const ServerVolume: MessageFns<ServerVolume> = {
             message.isMultiattach = reader.bool();
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.replacedBy = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1994,6 +2011,7 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     message.inCinder = object.inCinder ?? false;
     message.connection = object.connection ?? "";
     message.isMultiattach = object.isMultiattach ?? false;
+    message.replacedBy = object.replacedBy ?? "";
     return message;
   },
 };

@@ -20,6 +20,7 @@ import {
   type HandOffOrder,
   type KeptState,
   movesMemory,
+  NO_REPLACEMENTS,
   NO_VOLUMES,
   type PrepareControl,
   type PrepareOrder,
@@ -243,6 +244,10 @@ export class LxdDriver implements Driver {
 
   async attachVolume(): Promise<void> {
     throw new LxdError("refused", NO_VOLUMES);
+  }
+
+  async replaceVolume(): Promise<void> {
+    throw new LxdError("refused", NO_REPLACEMENTS);
   }
 
   /** Without a bridge containers have no interfaces, whatever ports their servers have. */

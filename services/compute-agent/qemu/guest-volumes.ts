@@ -1,9 +1,10 @@
 import type { VolumeFile } from "../../../adapters/qemu/mounted-volumes.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { endVolumeCopy } from "../../../adapters/qemu/volume-copies.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { type GuestVolume, volumePlaces } from "../../../adapters/qemu/volume-places.ts";
-import { plugVolume, unplugVolume } from "../../../adapters/qemu/volume-plugs.ts";
+import { deviceOf, hasDevice, plugVolume, unplugVolume } from "../../../adapters/qemu/volume-plugs.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { NO_VOLUMES } from "../driver.ts";
 
@@ -49,17 +50,34 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
   const { volumes = [] } = guest.record;
   const isKnown = volumes.some((one) => one.volumeId === volumeId);
   if (!isKnown && (await guest.state()) === "absent") return;
-  if (await mayChangeDevices(guest, "volumes")) await unplugVolume(guest, volumeId, signal);
+  if (await mayChangeDevices(guest, "volumes")) {
+    // A host that was fenced was not told to give a replacement up.
+    if (volumes.some((one) => one.volumeId === volumeId && one.replacement !== undefined))
+      await endVolumeCopy(guest, volumeId);
+    await unplugVolume(guest, volumeId, signal);
+  }
   if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId) });
 }
 
 /** Connects all volumes that the record names to the guest's QEMU, which must exist. Does nothing for those that QEMU has. */
 export async function plugVolumes(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
+  await endReplacements(guest);
   for (const volume of guest.record.volumes ?? []) {
     const { volumeId, connection } = volume;
     const reached = { inCinder: connection !== undefined, connection: connection ?? "" };
     const known = { volumeId, sizeBytes: 0, isRoot: false, imageRef: "", ...reached };
     await plugVolume(guest, volume, () => ensureFile(files, known, { mayCreate: false }));
+  }
+}
+
+/** A QEMU that does not have a volume yet has no copy of it either: it gets the one for which the record is decided. */
+async function endReplacements(guest: QemuGuest): Promise<void> {
+  const { volumes = [] } = guest.record;
+  for (const { volumeId, replacement } of volumes) {
+    if (replacement === undefined || (await hasDevice(guest, deviceOf(volumeId)))) continue;
+    const without = ({ replacement: _, ...kept }: GuestVolume): GuestVolume => kept;
+    const now = guest.record.volumes ?? [];
+    await guest.change({ volumes: now.map((one) => (one.volumeId === volumeId ? without(one) : one)) });
   }
 }
 

@@ -85,6 +85,7 @@ function byHost(of: (host: string) => Driver): Driver {
     rescue: (guest, image, signal) => of(guest.host).rescue(guest, image, signal),
     attachVolume: (guest, volume, signal) => of(guest.host).attachVolume(guest, volume, signal),
     detachVolume: (guest, volumeId, signal) => of(guest.host).detachVolume(guest, volumeId, signal),
+    replaceVolume: (guest, volume, step, signal) => of(guest.host).replaceVolume(guest, volume, step, signal),
     setInterfaces: (guest, interfaces, signal) => of(guest.host).setInterfaces(guest, interfaces, signal),
     readConsole: (guest, bytesMax) => of(guest.host).readConsole(guest, bytesMax),
     destroy: (guest, signal) => of(guest.host).destroy(guest, signal),

@@ -13,12 +13,11 @@ import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
 import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
-import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import type { PowerVerb, ReplaceStep } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
-import { MULTIATTACH_TRAIT } from "../../../core/scheduling/request/asked.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
@@ -50,7 +49,9 @@ import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
+import { qemuCapabilities, qemuTraits } from "./qemu-capabilities.ts";
 import { foundRecord, releaseDevices } from "./release-devices.ts";
+import { replaceVolume } from "./replace-volume.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
@@ -104,10 +105,6 @@ export interface QemuDriverOptions {
 
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
-const CAPABILITIES = [
-  ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "interfaces", "serial-console"],
-] as const;
-const TRAITS = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
@@ -127,9 +124,8 @@ export class QemuDriver implements Driver {
   constructor(options: QemuDriverOptions) {
     this.#options = options;
     this.#volumes = volumeFilesOf(options);
-    const display = options.hasDisplays ? (["display"] as const) : [];
-    this.traits = [...TRAITS, ...(this.#volumes ? [MULTIATTACH_TRAIT] : [])];
-    this.capabilities = new Set([...CAPABILITIES, ...display, ...(this.#volumes ? (["volumes"] as const) : [])]);
+    this.traits = qemuTraits({ hasVolumes: this.#volumes !== null });
+    this.capabilities = qemuCapabilities({ hasVolumes: this.#volumes !== null, ...options });
     const { imagesPath: sourceDir, imageCache, onDamaged } = options;
     this.#images = new ImageCache({ sourceDir, dir: imageCache, onDamaged });
     this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
@@ -282,6 +278,10 @@ export class QemuDriver implements Driver {
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
     await giveVolume(await this.#atRest(name), volume, { files: this.#volumes, signal });
+  }
+
+  async replaceVolume(name: GuestName, volume: ServerVolume, step: ReplaceStep, signal: AbortSignal): Promise<void> {
+    await replaceVolume(await this.#atRest(name), volume, step, { files: this.#volumes, signal });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {

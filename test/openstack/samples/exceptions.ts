@@ -54,8 +54,6 @@ const REASONS: Readonly<Record<string, string>> = {
     "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
   "os-server-topology":
     "no driver gives its guests hardware threads, so no vCPU has siblings, and this cloud's driver pins no CPU",
-  "os-volume_attachments/update-volume-req":
-    "no volume migrates, so none is replaced by another one; Nova answers 409, too",
 };
 
 /** The reason that a sample is an exception, or null. */

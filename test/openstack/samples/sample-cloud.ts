@@ -148,6 +148,24 @@ export class SampleCloud {
     return this.#cinder.putVolume({ projectId: "default", ...values }).id;
   }
 
+  /** Lets Cinder begin to migrate a volume when its server has ended what it does. Returns the volume that is to take its place. */
+  async migrate(server: string, id: string): Promise<string> {
+    const { id: target } = this.#cinder.startMigration(id);
+    // The cell refuses nothing else in this call before it would begin.
+    const tooSmall = { volumeAttachment: { volumeId: this.volume({ sizeGib: 0 }) } };
+    const asks = async () =>
+      (await this.call("PUT", `/servers/${server}/os-volume_attachments/${id}`, { body: tooSmall })).status;
+    await eventually(`server ${server} has nothing under way`, async () => (await asks()) === 400);
+    return target;
+  }
+
+  async migrated(id: string): Promise<void> {
+    await eventually(
+      `volume ${id} is migrated`,
+      () => this.#cinder.all().find((volume) => volume.id === id)?.migrationStatus === "success",
+    );
+  }
+
   /** Waits until a volume is attached. */
   async inUse(id: string): Promise<void> {
     await eventually(

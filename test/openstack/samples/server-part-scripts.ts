@@ -130,7 +130,6 @@ const volumeAttachments: Script = async (run) => {
   });
   await run.cloud.inUse(volume);
   await run.get(`${path}/${volume}`, "volume-attachment-detail-resp");
-  await run.send("PUT", `${path}/${volume}`, { request: "update-volume-req", status: 202, values });
   // Requests of newer versions name no device, and the server's first free one is another than upstream's.
   const [{ device }] = (await run.cloud.must("GET", path)).volumeAttachments;
   await run.send("PUT", `${path}/${volume}`, {
@@ -141,6 +140,10 @@ const volumeAttachments: Script = async (run) => {
   await run.cloud.must("POST", path, { volumeAttachment: { volumeId: other } });
   await run.cloud.inUse(other);
   await run.get(path, "list-volume-attachments-resp");
+  const target = await run.cloud.migrate(id, volume);
+  const swapped = { ...values, new_volume_id: target, volume_id2: target };
+  await run.send("PUT", `${path}/${volume}`, { request: "update-volume-req", status: 202, values: swapped });
+  await run.cloud.migrated(volume);
 };
 
 const securityGroups: Script = async (run) => {

@@ -44,7 +44,8 @@ export function registerAttachmentRoutes(http: Http, deps: ServerDeps, options: 
     `${URL}/:volumeId`,
     { config: { rule: null }, schema: { params: VolumeParams, body: UpdateAttachmentBody } },
     async (request, reply) => {
-      await updateAttachment(deps, callOf(request), request.params, request.body);
+      const context = { call: callOf(request), carrier: carrierFor(request) };
+      await updateAttachment(deps, context, request.params, request.body);
       return reply.code(202).send();
     },
   );

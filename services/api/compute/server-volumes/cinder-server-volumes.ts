@@ -15,7 +15,15 @@ import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import { OwnServerVolumes } from "./own-server-volumes.ts";
-import type { FoundRecord, MadeOutcome, NewServerVolume, ReservedOutcome } from "./server-volumes.ts";
+import { refusedReplacement } from "./refused-replacement.ts";
+import type {
+  FoundRecord,
+  MadeOutcome,
+  NewServerVolume,
+  Replacement,
+  ReplacementOutcome,
+  ReservedOutcome,
+} from "./server-volumes.ts";
 import type { UnsettledVolume } from "./settle-building.ts";
 
 /** Cinder still fills the volume, and does not delete it before it has done so. */
@@ -140,6 +148,27 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return this.#store.reserve(volume.id, attachment);
   }
 
+  override async reserveReplacement(
+    { volumeId, otherId, serverUuid }: Replacement,
+    call: KnownCall,
+  ): Promise<ReplacementOutcome> {
+    const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    const wanted = { volumeId: otherId, serverUuid, connector: null };
+    return askNeighbour(async () => {
+      const [own, other] = await Promise.all([volumeId, otherId].map((id) => this.#storage.volume(id, by)));
+      const fault = refusedReplacement(own ?? null, other ?? null, serverUuid);
+      if (fault !== null) return { kind: "refused", fault };
+      const outcome = await this.#storage.reserve(wanted, by);
+      if (outcome.kind === "reserved") return { kind: "reserved", attachmentId: outcome.attachment.id };
+      const why = outcome.kind === "unknown" ? `Volume ${otherId} could not be found.` : outcome.why;
+      return { kind: "refused", fault: badRequest(why) };
+    });
+  }
+
+  override giveUpReplacement(attachmentId: string): Promise<void> {
+    return this.#storage.deleteAttachment(attachmentId);
+  }
+
   override async release(id: string, taskId: string): Promise<boolean> {
     const volume = await this.#endInCinder(id, (attachment) => attachment.taskId === taskId);
     if (volume === null) return false;
@@ -223,11 +252,21 @@ export class CinderServerVolumes extends OwnServerVolumes {
   }
 
   #recordOf(volume: CinderVolume, row: VolumeRecord | undefined): FoundRecord {
-    const { id, projectId, name, sizeGib, availabilityZone, isBootable, isMultiattach, imageProperties } = volume;
+    const {
+      id,
+      projectId,
+      name,
+      sizeGib,
+      availabilityZone,
+      isBootable,
+      isMultiattach,
+      imageProperties,
+      migrationStatus,
+    } = volume;
     return {
       ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
-      ...{ making: row?.making ?? null, isMultiattach, imageProperties },
+      ...{ making: row?.making ?? null, isMultiattach, imageProperties, migrationStatus },
       attachment: isMultiattach ? null : (row?.attachment ?? null),
     };
   }

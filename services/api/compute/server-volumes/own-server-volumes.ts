@@ -3,7 +3,15 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import { createVolume, type VolumeDeps } from "../../volume/change-volumes.ts";
 import { VOLUME_GIB_MAX } from "../../volume/volume-schemas.ts";
-import type { FoundRecord, MadeOutcome, NewServerVolume, ReservedOutcome, ServerVolumes } from "./server-volumes.ts";
+import type {
+  FoundRecord,
+  MadeOutcome,
+  NewServerVolume,
+  Replacement,
+  ReplacementOutcome,
+  ReservedOutcome,
+  ServerVolumes,
+} from "./server-volumes.ts";
 
 /** The volumes of Berth's own, which its store holds. */
 export class OwnServerVolumes implements ServerVolumes {
@@ -19,7 +27,7 @@ export class OwnServerVolumes implements ServerVolumes {
     const found = await this.#store.volumes(ids);
     return found
       .filter(({ projectId }) => identity.isAdmin || projectId === identity.projectId)
-      .map((volume) => ({ ...volume, isMultiattach: false, imageProperties: {} }));
+      .map((volume) => ({ ...volume, isMultiattach: false, migrationStatus: "", imageProperties: {} }));
   }
 
   /** No volume of Berth's own has snapshots. */
@@ -53,6 +61,13 @@ export class OwnServerVolumes implements ServerVolumes {
     const kind = await this.#store.reserve(volume.id, attachment);
     return kind === "reserved" ? { kind, attachment } : { kind };
   }
+
+  /** Volumes of Berth's own are never migrated, which callers see before. */
+  async reserveReplacement(_replacement: Replacement, _call: KnownCall): Promise<ReplacementOutcome> {
+    return { kind: "refused", fault: badRequest("Invalid volume: Berth's own volumes are not migrated.") };
+  }
+
+  async giveUpReplacement(_attachmentId: string): Promise<void> {}
 
   volumes(ids: readonly string[]) {
     return this.#store.volumes(ids);

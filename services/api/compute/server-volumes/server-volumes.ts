@@ -24,6 +24,8 @@ export type ReservedOutcome =
 export interface FoundRecord extends VolumeRecord {
   /** Several servers may have it at a time. */
   readonly isMultiattach: boolean;
+  /** How far Cinder's migration of it has come, if the caller may see that; empty for none. */
+  readonly migrationStatus: string;
   /** The properties of the image that it was filled from. */
   readonly imageProperties: Readonly<Record<string, string>>;
 }
@@ -44,6 +46,18 @@ export type MadeOutcome =
   /** Nothing was made. */
   | { readonly kind: "refused"; readonly fault: Fault };
 
+/** A volume of a server, and the one to which Cinder migrates it. */
+export interface Replacement {
+  readonly volumeId: string;
+  readonly otherId: string;
+  readonly serverUuid: string;
+}
+
+export type ReplacementOutcome =
+  | { readonly kind: "reserved"; readonly attachmentId: string }
+  /** Nothing is reserved. */
+  | { readonly kind: "refused"; readonly fault: Fault };
+
 /** The volumes of servers as the Compute API uses them: Berth's own, or those of Cinder. */
 export interface ServerVolumes
   extends SettledVolumes,
@@ -62,4 +76,8 @@ export interface ServerVolumes
    * have, one of each server.
    */
   reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
+  /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */
+  reserveReplacement(replacement: Replacement, call: KnownCall): Promise<ReplacementOutcome>;
+  /** Ends such a reservation. Rejects with a BlockStorageError if that is not known. */
+  giveUpReplacement(attachmentId: string): Promise<void>;
 }

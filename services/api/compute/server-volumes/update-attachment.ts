@@ -1,13 +1,14 @@
-import { type KnownCall, requireRule } from "../../http/call.ts";
+import { requireRule } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
-import { badRequest, conflict, notFound } from "../../http/fault.ts";
+import { badRequest, notFound } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
-import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { UpdateAttachmentBody } from "./attachment-schemas.ts";
+import type { AttachmentCall } from "./begin-attachment.ts";
 import { attachmentOfServer } from "./find-attachment.ts";
 import { unexpected } from "./newer-fields.ts";
+import { swapVolume } from "./swap-volume.ts";
 
 /** Before this microversion, a volume can only be replaced by another one. */
 const UPDATE_FROM_MINOR = 85;
@@ -16,17 +17,17 @@ const ONLY_WITH_UPDATES = ["device", "tag", "delete_on_termination", "serverId",
 const SWAP = "os-volumes-attachments:swap";
 
 /**
- * Sets whether a volume is deleted with its server, from microversion 2.85 on. Replacing it by another volume is for Block Storage services that migrate
- * volumes. Here none migrates, so it is refused as by Nova (409).
+ * Sets whether a volume is deleted with its server, from microversion 2.85 on, and replaces it by another one (`swapVolume`).
  *
  * Source: Nova's `VolumeAttachmentController.update`.
  */
 export async function updateAttachment(
   deps: ServerDeps,
-  call: KnownCall,
+  context: AttachmentCall,
   { id, volumeId }: { readonly id: string; readonly volumeId: string },
   { volumeAttachment: asked }: UpdateAttachmentBody,
 ): Promise<void> {
+  const { call } = context;
   const onlySwaps = call.minor < UPDATE_FROM_MINOR;
   const newer = ONLY_WITH_UPDATES.find((field) => asked[field] !== undefined);
   if (onlySwaps && newer !== undefined) throw unexpected(newer);
@@ -34,12 +35,7 @@ export async function updateAttachment(
   const swaps = onlySwaps || storedSpelling(asked.volumeId) !== storedSpelling(volumeId);
   requireRule(call, swaps ? SWAP : "os-volumes-attachments:update", record.spec);
   if (!onlySwaps) await update(deps, record.serverUuid, volumeId, asked);
-  if (!swaps) return;
-  const { volumes } = deps;
-  if (volumes === null) throw volumeNotFound(volumeId);
-  const [old] = await volumes.find([storedSpelling(volumeId)], call);
-  if (old === undefined) throw volumeNotFound(volumeId);
-  throw conflict(`volume ${old.id} is not migrating; this API should only be called by Cinder`);
+  if (swaps) await swapVolume(deps, context, { id, volumeId }, asked.volumeId);
 }
 
 async function update(

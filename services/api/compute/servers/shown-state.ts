@@ -47,8 +47,10 @@ export function shownStatus({ server, unreachable }: KnownServer): string {
   return underWay ?? server.status;
 }
 
-/** Nova has no task states for attaching and detaching volumes. */
-const HIDDEN_TASK_STATES: ReadonlySet<string | null> = new Set(["attaching_volume", "detaching_volume"]);
+/** Nova has no task states for attaching, detaching and replacing volumes. */
+const HIDDEN_TASK_STATES: ReadonlySet<string | null> = new Set([
+  ...["attaching_volume", "detaching_volume", "swapping_volume"],
+]);
 
 /** Returns the task state that clients see. */
 export function shownTaskState({ taskState }: Pick<Server, "taskState">): string | null {

@@ -1,0 +1,28 @@
+import type { CinderVolume } from "../../../../core/stores/block-storage.ts";
+import { badRequest, type Fault } from "../../http/fault.ts";
+
+type Volume = Pick<CinderVolume, "id" | "sizeGib" | "isMultiattach" | "migrationStatus" | "attachedTo">;
+
+/**
+ * Why a volume cannot be replaced by another one (400), or null if it can. The other one must be the target of the migration, since Cinder would refuse the end of
+ * any other replacement when the guest uses the other volume already.
+ *
+ * Source: `swap_volume` of Nova's compute API
+ */
+export function refusedReplacement(own: Volume | null, other: Volume | null, serverUuid: string): Fault | null {
+  if (own === null || other === null) return invalid("One of the volumes is gone.");
+  if (own.attachedTo.every((one) => one.serverUuid !== serverUuid))
+    return invalid("Old volume is attached to a different instance.");
+  if (other.attachedTo.length > 0) return invalid("New volume must be detached in order to swap.");
+  if (other.sizeGib < own.sizeGib) return invalid("New volume must be the same size or larger.");
+  if (own.attachedTo.length > 1)
+    return badRequest("Swapping multi-attach volumes with more than one read/write attachment is not supported.");
+  const expected = `target:${own.id}`;
+  if (other.migrationStatus !== expected)
+    return invalid(
+      `The migration status of volume ${other.id} is "${other.migrationStatus}", and must be "${expected}".`,
+    );
+  return null;
+}
+
+const invalid = (why: string): Fault => badRequest(`Invalid volume: ${why}`);

@@ -1,0 +1,96 @@
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { copyVolume, endVolumeCopy, isCopied, useCopy } from "../../../adapters/qemu/volume-copies.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import type { GuestVolume } from "../../../adapters/qemu/volume-places.ts";
+import type { ReplaceStep } from "../../../core/agent/power-verbs.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import { NO_VOLUMES } from "../driver.ts";
+import { mayChangeDevices } from "./guest-volumes.ts";
+
+/**
+ * Replaces a volume of a guest that runs, step by step (`Driver.replaceVolume`). The record is decided for the other volume before QEMU changes over to it.
+ * If QEMU or the host dies then, the guest starts with the other one, which has all that the guest has written, since each write goes to both.
+ */
+export async function replaceVolume(
+  guest: QemuGuest,
+  volume: ServerVolume,
+  step: ReplaceStep,
+  control: { readonly files: VolumeFiles | null; readonly signal: AbortSignal },
+): Promise<void> {
+  const { volumeId, replacedBy } = volume;
+  const place = guest.record.volumes?.find((one) => one.volumeId === volumeId);
+  if (place === undefined) throw new QemuError("state", `the guest does not have volume ${volumeId}`);
+  const isReplaced = place.replacedBy === replacedBy && place.replacement === undefined;
+  switch (step) {
+    case "mirror":
+      return isReplaced ? undefined : mirror(guest, place, volume, control);
+    case "pivot":
+      return isReplaced ? undefined : pivot(guest, place, volume);
+    case "keep":
+      if (isReplaced || place.replacement?.isDecided === true)
+        throw new QemuError("state", `the guest uses volume ${replacedBy} in the place of volume ${volumeId} already`);
+      return keep(guest, place);
+    default:
+      step satisfies never;
+  }
+}
+
+async function mirror(
+  guest: QemuGuest,
+  place: GuestVolume,
+  volume: ServerVolume,
+  { files, signal }: { readonly files: VolumeFiles | null; readonly signal: AbortSignal },
+): Promise<void> {
+  const { volumeId, replacedBy: by, connection } = volume;
+  if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
+  if (place.isShared === true)
+    throw new QemuError("state", `volume ${volumeId} is one of several servers, and cannot be replaced`);
+  if (!(await mayChangeDevices(guest, "volumes"))) throw notRunning();
+  if (place.replacement?.isDecided === true) return;
+  // The copy of an earlier replacement that was not called off here.
+  if (place.replacement !== undefined && place.replacement.by !== by) await endVolumeCopy(guest, volumeId);
+  const replacement = { by, connection, former: place.connection, node: null, isDecided: false };
+  const { isRoot, imageRef } = volume;
+  const other = { volumeId: by, sizeBytes: 0, isRoot, imageRef, inCinder: true, connection };
+  await change(guest, { ...place, replacement });
+  const node = await copyVolume(guest, volumeId, () => files.fileOf(other, { mayCreate: false }), signal);
+  await change(guest, { ...place, replacement: { ...replacement, node } });
+}
+
+async function pivot(guest: QemuGuest, place: GuestVolume, { volumeId, replacedBy }: ServerVolume): Promise<void> {
+  const { replacement } = place;
+  if (replacement === undefined || replacement.by !== replacedBy || replacement.node === null) throw noCopy(volumeId);
+  const hasQemu = await mayChangeDevices(guest, "volumes");
+  if (!replacement.isDecided) {
+    if (!hasQemu) throw notRunning();
+    if (!(await isCopied(guest, volumeId))) throw noCopy(volumeId);
+  }
+  const { replacement: _, ...kept } = place;
+  const replaced = { ...kept, connection: replacement.connection, replacedBy };
+  await change(guest, { ...replaced, replacement: { ...replacement, isDecided: true } });
+  if (hasQemu && !(await useCopy(guest, volumeId, replacement.node))) {
+    const { replacedBy: _former, ...own } = kept;
+    await change(guest, { ...own, connection: replacement.former });
+    throw noCopy(volumeId);
+  }
+  await change(guest, replaced);
+}
+
+async function keep(guest: QemuGuest, place: GuestVolume): Promise<void> {
+  if (await mayChangeDevices(guest, "volumes")) await endVolumeCopy(guest, place.volumeId);
+  const { replacement: _, ...kept } = place;
+  await change(guest, kept);
+}
+
+const change = (guest: QemuGuest, place: GuestVolume): Promise<void> =>
+  guest.change({
+    volumes: (guest.record.volumes ?? []).map((one) => (one.volumeId === place.volumeId ? place : one)),
+  });
+
+const notRunning = () => new QemuError("state", "the guest does not run, so its volume is not replaced");
+const noCopy = (volumeId: string) =>
+  new QemuError(
+    "state",
+    `there is no complete copy of volume ${volumeId}: the copying has failed, or the guest has ended`,
+  );

@@ -1,0 +1,103 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, expect, test } from "vitest";
+import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { serverId } from "../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../test/rigs/begin-operation.ts";
+import { type ReplacementEnd, VolumeReplacements } from "./volume-replacements.ts";
+
+const SERVER = serverId(1);
+const tenure = { taskId: "t", serverUuid: SERVER, epoch: 1 };
+
+let cinder: MemoryBlockStorage;
+let volumeId: string;
+let replacedBy: string;
+let isHeld: boolean;
+beforeEach(async () => {
+  isHeld = true;
+  cinder = new MemoryBlockStorage({ newId: randomUUID });
+  volumeId = cinder.putVolume({ projectId: "one" }).id;
+  await attach(volumeId);
+  replacedBy = cinder.startMigration(volumeId).id;
+  await attach(replacedBy);
+});
+
+async function attach(id: string, serverUuid = SERVER): Promise<void> {
+  const connector = { host: "host-0", initiator: "i" };
+  const kept = await cinder.reserve({ volumeId: id, serverUuid, connector }, OWN_NAME);
+  if (kept.kind !== "reserved") throw new Error(kept.kind);
+  await cinder.complete(kept.attachment.id);
+}
+
+function end(how: ReplacementEnd, storage: BlockStorage | null = cinder, values: { inCinder?: boolean } = {}) {
+  const replacements = new VolumeReplacements(
+    { storage, store: { holdsTask: async () => isHeld }, clock: new ManualClock() },
+    { volumeConnectTimeoutMs: 0 },
+  );
+  const volume = { ...volumeOf(1), volumeId, replacedBy, inCinder: true, ...values };
+  return replacements.end(SERVER, volume, how, { tenure, isWanted: () => true });
+}
+const attached = async (id: string) => (await cinder.attachments({ volumeId: id })).length;
+const find = (id: string) => cinder.all().find((one) => one.id === id);
+
+test("Cinder is told of each end once, after the attachment of the volume that the guest does not use has ended", async () => {
+  const ids: string[] = [];
+  const remember = cinder.deleteAttachment.bind(cinder);
+  cinder.deleteAttachment = async (id) => {
+    ids.push((await cinder.attachment(id))?.volumeId ?? "");
+    return remember(id);
+  };
+  for (let time = 0; time < 2; time += 1) expect(await end("complete")).toEqual({ kind: "ended" });
+  expect([find(replacedBy), find(volumeId)?.status, await attached(volumeId), ids]).toEqual([
+    undefined,
+    "in-use",
+    1,
+    [volumeId],
+  ]);
+});
+
+test("the other volume is dropped, and the volume stays as it is", async () => {
+  for (let time = 0; time < 2; time += 1) expect(await end("abandon")).toEqual({ kind: "ended" });
+  expect([find(replacedBy), find(volumeId)?.status, await attached(volumeId)]).toEqual([undefined, "in-use", 1]);
+});
+
+test("a conductor that has lost its task changes nothing", async () => {
+  isHeld = false;
+  for (const how of ["complete", "abandon"] as const) expect(await end(how)).toEqual({ kind: "unwanted" });
+  expect([await attached(volumeId), await attached(replacedBy), find(volumeId)?.migrationStatus]).toEqual([
+    1,
+    1,
+    "migrating",
+  ]);
+});
+
+test("attachments of other servers stay", async () => {
+  cinder.putVolume({ ...find(volumeId)!, isMultiattach: true });
+  await attach(volumeId, serverId(2));
+  const deleted: string[] = [];
+  const remember = cinder.deleteAttachment.bind(cinder);
+  cinder.deleteAttachment = async (id) => {
+    deleted.push((await cinder.attachment(id))?.serverUuid ?? "");
+    return remember(id);
+  };
+  expect(await end("complete")).toEqual({ kind: "ended" });
+  expect(deleted).toEqual([SERVER]);
+});
+
+test("a migration that somebody else has ended, while the guest uses the other volume, is left to the operator", async () => {
+  cinder.putVolume({ ...find(replacedBy)!, migrationStatus: "" });
+  expect(await end("complete")).toMatchObject({
+    ...{ kind: "failed", reason: expect.stringContaining("whose data the guest uses (migration status: migrating)") },
+  });
+  expect(await end("abandon")).toEqual({ kind: "ended" });
+  expect([await attached(volumeId), await attached(replacedBy)]).toEqual([1, 1]);
+});
+
+test("a silent Cinder, and a conductor without one, are named, and other volumes need nothing", async () => {
+  expect(await end("complete", null)).toMatchObject({ reason: expect.stringContaining("set BERTH_VOLUMES=cinder") });
+  expect(end("complete", null, { inCinder: false })).toBeNull();
+  cinder.fate = () => "silent";
+  expect(await end("complete")).toMatchObject({ reason: expect.stringContaining("Cinder does not answer") });
+});

@@ -1,0 +1,214 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
+import type { ConductorSettings } from "../../services/conductor/settings.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
+
+const OWN = { callerToken: null, requestId: null };
+
+let cell: SmallCell;
+let cinder: MemoryBlockStorage;
+let first: Awaited<ReturnType<SmallCell["startConductor"]>>;
+/** The volume of server 1, as the operation names it. */
+let volume: ServerVolume;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+  cinder = new MemoryBlockStorage({ newId: randomUUID });
+  cell.blockStorage = cinder;
+});
+afterEach(() => cell.close());
+
+/** Server 1 runs on host-0 with a volume that Cinder has begun to migrate. */
+async function running({
+  fake,
+  before,
+  conductor = {},
+}: {
+  readonly fake?: FakeScript;
+  readonly before?: (driver: FakeDriver) => Driver;
+  readonly conductor?: Partial<ConductorSettings>;
+} = {}): Promise<void> {
+  first = await cell.startConductor(1, conductor);
+  await cell.startAgent({
+    id: "agent-0",
+    hosts: [0],
+    vcpus: 4,
+    conductors: [1, 2],
+    ...(fake && { fake }),
+    ...(before && { before }),
+  });
+  await cell.hostsUp(1);
+  const { id } = cinder.putVolume({ projectId: "one" });
+  const kept = await cinder.reserve({ volumeId: id, serverUuid: serverId(1), connector: null }, OWN);
+  if (kept.kind !== "reserved") throw new Error(kept.kind);
+  volume = { ...volumeOf(1), volumeId: id, attachmentId: kept.attachment.id, inCinder: true };
+  await cell.boot(1, [0], { volumes: [volume] });
+  await cell.become(1, "ACTIVE");
+  const { id: replacedBy } = cinder.startMigration(id);
+  await cinder.reserve({ volumeId: replacedBy, serverUuid: serverId(1), connector: null }, OWN);
+  volume = { ...volume, replacedBy };
+}
+
+/** The first change over to a copy is what `fail` makes of it. */
+function failingOnce(driver: FakeDriver, fail: (pivot: () => Promise<void>) => Promise<void>): Driver {
+  let hasFailed = false;
+  const replaceVolume: Driver["replaceVolume"] = (guest, one, step, signal) => {
+    const work = () => driver.replaceVolume(guest, one, step, signal);
+    if (step !== "pivot" || hasFailed) return work();
+    hasFailed = true;
+    return fail(work);
+  };
+  return new Proxy<Driver>(driver, {
+    get: (target, name: keyof Driver) => {
+      if (name === "replaceVolume") return replaceVolume;
+      const value = target[name];
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+const swap = () => cell.operate({ server: 1, kind: "swap-volume", volume });
+const usedVolumes = () => cell.volumesOn(1).map((one) => one.replace("host-0 ", ""));
+const find = (id: string) => cinder.all().find((one) => one.id === id);
+const isAttachedTo = (host: string) => [expect.objectContaining({ serverUuid: serverId(1), host })];
+
+/** The guest uses the other volume, which Cinder has given the id of the first one. */
+async function isReplaced(): Promise<void> {
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", fault: null });
+  expect(usedVolumes()).toEqual([volume.replacedBy]);
+  expect((await cell.server(1)).spec.volumes).toEqual([
+    expect.objectContaining({ volumeId: volume.volumeId, replacedBy: "" }),
+  ]);
+  expect(find(volume.replacedBy)).toBeUndefined();
+  expect(find(volume.volumeId)).toMatchObject({
+    ...{ status: "in-use", migrationStatus: "success", attachedTo: isAttachedTo("host-0") },
+  });
+  const [attachment] = await cinder.attachments({ volumeId: volume.volumeId });
+  expect((await cinder.attachment(attachment?.id ?? ""))?.connection).toMatchObject({
+    name: `volume-${volume.replacedBy}`,
+  });
+}
+
+/** The guest uses its own volume, and Cinder has dropped the other one. */
+async function isKept(why: string): Promise<void> {
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", fault: { message: expect.stringContaining(why) } });
+  expect(usedVolumes()).toEqual([volume.volumeId]);
+  expect((await cell.server(1)).spec.volumes).toEqual([expect.objectContaining({ replacedBy: "" })]);
+  expect(find(volume.replacedBy)).toBeUndefined();
+  expect(find(volume.volumeId)).toMatchObject({
+    ...{ status: "in-use", migrationStatus: "error", attachedTo: isAttachedTo("host-0") },
+  });
+}
+
+test("a volume that Cinder migrates is replaced by the other one, which is connected to the host before", async () => {
+  await running();
+  let hadOther = true;
+  cinder.fate = (method) => {
+    if (method === "complete") hadOther = usedVolumes().includes(volume.replacedBy);
+    return "answered";
+  };
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
+  await isReplaced();
+  expect(hadOther).toBe(false);
+});
+
+test("a guest keeps its volume, and Cinder drops the other one, if its host cannot copy it", async () => {
+  await running({ fake: { replace_failures: 1 } });
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "error");
+  await isKept("the other volume is broken");
+});
+
+test("a guest that could not change over to the copy keeps its volume", async () => {
+  await running({
+    before: (driver) =>
+      failingOnce(driver, async () => {
+        throw new Error("the copy is broken");
+      }),
+  });
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "error");
+  await isKept("the copy is broken");
+});
+
+test("a guest that has changed over to the copy although its host says that it could not has the other volume", async () => {
+  await running({
+    before: (driver) =>
+      failingOnce(driver, async (pivot) => {
+        await pivot();
+        throw new Error("QEMU did not answer in time");
+      }),
+  });
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
+  await isReplaced();
+});
+
+test("a volume whose replacement Cinder cannot connect to the host stays, and the other one is dropped", async () => {
+  await running();
+  cinder.brokenVolumes.add(volume.replacedBy);
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "error");
+  await isKept("the driver cannot export the volume");
+});
+
+test.each(["silent", "lost"] as const)(
+  "Cinder is told once how a replacement has ended, although its answer is %s for a while",
+  async (fate) => {
+    await running();
+    let [calls, ended] = [0, 0];
+    cinder.fate = (method) => {
+      if (method !== "endMigration") return "answered";
+      calls += 1;
+      if (calls > 1) ended += 1;
+      return calls > 1 ? "answered" : fate;
+    };
+    await swap();
+    await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
+    await isReplaced();
+    // A migration whose end was lost is seen to have ended.
+    expect(ended).toBe(fate === "lost" ? 0 : 1);
+  },
+);
+
+test("a server waits, and uses the other volume, while Cinder is away longer than conductors wait for it", async () => {
+  await running({ conductor: { volumeConnectTimeoutMs: 0 } });
+  let isAway = true;
+  cinder.fate = (method) => (method === "endMigration" && isAway ? "silent" : "answered");
+  await swap();
+  const waits = async () =>
+    /Cinder was asked to let the other volume/.test((await cell.server(1)).fault?.message ?? "");
+  const note = async () =>
+    (await cell.server(1)).taskState === "swapping_volume" && usedVolumes()[0] === volume.replacedBy;
+  await eventually("the guest to use the other volume", note);
+  expect([await waits(), (await cell.server(1)).spec.volumes[0]?.replacedBy]).toEqual([false, volume.replacedBy]);
+  isAway = false;
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
+  await isReplaced();
+});
+
+const CALLS: readonly (keyof BlockStorage)[] = ["connect", "complete", "deleteAttachment", "endMigration"];
+test.each(CALLS)("the next conductor finishes a replacement when the first one dies at the call %s", async (method) => {
+  await running();
+  let isAsked = false;
+  cinder.fate = (called) => {
+    if (called === method) isAsked = true;
+    return called === method ? "lost" : "answered";
+  };
+  await swap();
+  await eventually("the first conductor to call Cinder", () => isAsked);
+  await first.kill();
+  cinder.fate = () => "answered";
+  await cell.startConductor(2);
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
+  await isReplaced();
+});
