@@ -40,6 +40,10 @@ test.each([
     { hostname: "^web-server1$" },
     { tokens: ["hostname"], isChangeable: true, named: [{ hasWord: "server1" }, { oddlyNamed: true }] },
   ],
+  [
+    { hostname: "server-150007" },
+    { tokens: ["hostname"], isChangeable: true, named: [{ hasWord: "150007" }, { oddlyNamed: true }] },
+  ],
   [{ hostname: "we-b1" }, null],
   [{ description: "a web" }, { tokens: ["description"], isChangeable: true, named: [{ nameContains: "a web" }] }],
   [{ description: "ab" }, null],

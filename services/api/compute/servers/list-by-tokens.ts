@@ -56,10 +56,12 @@ export function tokenSourceOf(text: TextOf, configDrive: boolean | undefined): T
   return isIndexedName(described) ? source(["description"], true, [{ nameContains: described }]) : null;
 }
 
-/** The longest word of a text that the index of names can find. */
+/** The word of a text that the index of names can find, and that few names have: the one with the most digits, otherwise the longest one. */
 function wordOf(text: string): string | null {
+  const digitsOf = (word: string) => word.replace(/\D/g, "").length;
   const words = text.match(WORD) ?? [];
-  return words.sort((one, other) => other.length - one.length)[0] ?? null;
+  words.sort((one, other) => digitsOf(other) - digitsOf(one) || other.length - one.length);
+  return words[0] ?? null;
 }
 
 const OCTETS = Array.from({ length: 256 }, (_, octet) => String(octet));
