@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { makeQemuGuestsDir, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { hasOpen, makeQemuGuestsDir, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
@@ -23,6 +23,13 @@ interface Leg {
   readonly status: string;
   /** Whether the middle is reached. */
   isMiddle(server: WatchedServer): boolean;
+}
+
+/** An attachment or a detachment of a volume, and the volume's status at its end. */
+interface VolumeLeg {
+  readonly what: string;
+  readonly status: "in-use" | "available";
+  isMiddle(server: WatchedServer, isOpen: boolean): boolean;
 }
 
 const atOnce = () => true;
@@ -96,6 +103,7 @@ describe.skipIf(skipped !== null)(
           ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
           // The transfer of the nano guest's memory takes a second.
           BERTH_LIVE_MIGRATION_BANDWIDTH: "1",
+          ...{ BERTH_VOLUMES: "simple", BERTH_VOLUME_DIR: dir.volumes },
         },
         // On a busy machine an agent needs long to start again.
         conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
@@ -214,6 +222,86 @@ describe.skipIf(skipped !== null)(
       };
       await Promise.all(middles.map(run));
       await cloud.expectCleanAudit();
+    });
+
+    test("that are killed in the middle of an attachment and of a detachment of a volume leave guests that run on with what their servers have", async () => {
+      const volumes = async (method: string, path: string, body?: object) => {
+        const answer = await fetch(`${cloud.apiUrl}/volume/v3/volumes${path}`, {
+          ...{ method, headers: { "content-type": "application/json" } },
+          ...(body && { body: JSON.stringify(body) }),
+        });
+        if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+        return (await answer.json()) as { readonly volume: { readonly id: string; readonly status: string } };
+      };
+      /** Asks until the volume has the status, kills the agent in the middle of the first time, and looks whether the guest agrees. */
+      const reached = async (server: WatchedServer, volumeId: string, leg: VolumeLeg) => {
+        const path = `/servers/${server.id}/os-volume_attachments`;
+        const file = join(dir.volumes, `volume-${volumeId}.raw`);
+        const isOpen = () => server.guests.some((guest) => hasOpen(guest.dir, file));
+        const { host } = await server.shown();
+        let status = "";
+        for (let tries = 0; status !== leg.status; tries += 1) {
+          expect([leg, tries]).toEqual([leg, expect.toSatisfy((count: number) => count < 5)]);
+          const answer =
+            leg.status === "in-use"
+              ? await cloud.compute.call("POST", path, { volumeAttachment: { volumeId } })
+              : await cloud.compute.call("DELETE", `${path}/${volumeId}`);
+          expect([leg.what, answer.status]).toEqual([leg.what, leg.status === "in-use" ? 200 : 202]);
+          const isSettled = async () => {
+            const { volume } = await volumes("GET", `/${volumeId}`);
+            return ["in-use", "available"].includes(volume.status) && volume.status;
+          };
+          if (tries === 0) {
+            let looks = 0;
+            const isOver = async () => ++looks % 50 === 0 && (await isSettled()) === leg.status;
+            const isMiddle = async () => leg.isMiddle(server, isOpen()) || (await isOver());
+            await eventually(`the middle of ${leg.what}`, isMiddle, WATCHFUL);
+            await replaceAgentOf(host);
+          }
+          status = await eventually(`the end of ${leg.what}`, isSettled, PATIENT);
+        }
+        await eventually(`the guest after ${leg.what}`, () => isOpen() === (leg.status === "in-use"), PATIENT);
+        await server.ticksOn(host);
+        expect([leg.what, server.ticksAt(host)]).toEqual([leg.what, server.guestAt(host)?.ticks]);
+      };
+      const legs: readonly VolumeLeg[] = [
+        { what: "an attachment", status: "in-use", isMiddle: ({ record }) => (record?.volumes ?? []).length > 0 },
+        { what: "a detachment", status: "available", isMiddle: (_, isOpen) => !isOpen },
+        { what: "an attachment that QEMU has made", status: "in-use", isMiddle: (_, isOpen) => isOpen },
+        { what: "a detachment that was just asked for", status: "available", isMiddle: atOnce },
+      ];
+      const server = await booted();
+      const { volume } = await volumes("POST", "", { volume: { size: 1 } });
+      for (const leg of legs) await reached(server, volume.id, leg);
+      await cloud.expectCleanAudit();
+    });
+
+    test("complete a live move that is forced to its end, and the guest goes on at the other host without a gap", async () => {
+      for (let tries = 0; tries < 5; tries += 1) {
+        const server = await booted();
+        const { host: source } = await server.shown();
+        const seen = server.watchTicks();
+        onTestFinished(() => seen.stop());
+        await server.act("os-migrateLive", { host: null, block_migration: "auto" });
+        const isBegun = () => server.records.some(({ handedTo }) => handedTo !== null);
+        const isOver = () => !server.records.some((one) => one.host === source);
+        await eventually("the hand-over", () => isBegun() || isOver(), WATCHFUL);
+        const answered = await server.forceMigration();
+        const host = await server.settled("ACTIVE");
+        await eventually("one guest", () => server.guests.length === 1, PATIENT);
+        await server.ticksOn(host);
+        const all = seen.read();
+        expect([host, all]).not.toEqual([source, all]);
+        // The last tick before the switch-over may not have been seen.
+        expect([all.length, (all.at(-1) ?? 0) - all.length]).toEqual([
+          new Set(all).size,
+          expect.toSatisfy((missing: number) => missing <= 1),
+        ]);
+        if (answered === 202) return cloud.expectCleanAudit();
+        // It was over before it could be forced.
+        expect([400, 404]).toContain(answered);
+      }
+      throw new Error("no live move was seen under way");
     });
 
     test("abort live moves at each of their stages, and the guest goes on at one host without a gap", async () => {

@@ -88,10 +88,22 @@ export class WatchedServer {
 
   /** Asks for the end of its live migration. Resolves with the answer's status, which is 404 if there is no migration. */
   async abortMigration(): Promise<number> {
+    const path = await this.#migration();
+    return path === null ? 404 : (await this.#compute.call("DELETE", path)).status;
+  }
+
+  /** Asks for the completion of its live migration with a halted guest. Resolves with the answer's status, which is 404 if there is no migration. */
+  async forceMigration(): Promise<number> {
+    const path = await this.#migration();
+    return path === null ? 404 : (await this.#compute.call("POST", `${path}/action`, { force_complete: null })).status;
+  }
+
+  /** The path of its live migration that is under way. */
+  async #migration(): Promise<string | null> {
     const path = `/servers/${this.id}/migrations`;
     type Listed = { readonly migrations: readonly { readonly id: number }[] };
     const [running] = ((await (await this.#compute.call("GET", path)).json()) as Listed).migrations;
-    return running === undefined ? 404 : (await this.#compute.call("DELETE", `${path}/${running.id}`)).status;
+    return running === undefined ? null : `${path}/${running.id}`;
   }
 
   async shown() {
