@@ -10,12 +10,15 @@ const NEVER = new AbortController().signal;
 const MAC = "fa:16:3e:00:00:01";
 const CLEARED = "mac 00:00:00:00:00:00 vlan 0";
 const unused = () => false;
+/** The runs that set MAC addresses and VLANs, or clear them. */
+const addressed = () => ran.filter((line) => line.includes(" mac "));
+const lastTrust = () => /trust \w+$/.exec(ran.findLast((line) => line.includes("trust")) ?? "")?.[0];
 
 let root: string;
 /** The programs that were run. */
 let ran: string[];
 /** What becomes of each run. */
-let answer: () => Promise<void>;
+let answer: () => Promise<unknown>;
 let functions: VirtualFunctions;
 beforeEach(() => {
   root = makeSysroot(sriovCard());
@@ -46,9 +49,57 @@ test("a function gets the MAC address and the VLAN of its port, and loses both a
   await functions.connect(one, NEVER);
   await functions.release(one, unused);
   expect(ran).toEqual([
-    `ip link set dev ens1f0 vf 1 mac ${MAC} vlan 0 trust on`,
-    `ip link set dev ens1f0 vf 1 ${CLEARED} trust off`,
+    `ip link set dev ens1f0 vf 1 mac ${MAC} vlan 0`,
+    "ip link set dev ens1f0 vf 1 trust on",
+    `ip link set dev ens1f0 vf 1 ${CLEARED}`,
+    "ip link set dev ens1f0 vf 1 trust off",
   ]);
+});
+
+test("a function that was trusted is not trusted when its port is no longer, and not for the next guest, whatever is recorded", async () => {
+  const [trusted, untrusted] = [true, false].map((isTrusted) => device(VFS[0], { vlan: 5, isTrusted }));
+  await functions.connect(guest("/a", trusted!), NEVER);
+  await functions.connect(guest("/a", untrusted!), NEVER);
+  expect(lastTrust()).toBe("trust off");
+  await functions.connect(guest("/a", trusted!), NEVER);
+  await functions.release(guest("/a", untrusted!), unused);
+  expect(lastTrust()).toBe("trust off");
+  // Nothing was cleared for a guest whose record could not be read.
+  await functions.connect(guest("/b", trusted!), NEVER);
+  await functions.connect(guest("/c", untrusted!), NEVER);
+  expect(lastTrust()).toBe("trust off");
+});
+
+test.each([
+  ["knows no trust", [{ vf: 0 }], null],
+  [
+    "does not trust the function",
+    [
+      { vf: 1, trust: true },
+      { vf: 0, trust: false },
+    ],
+    null,
+  ],
+  ["trusts the function", [{ vf: 0, trust: true }], "may be trusted still, because the card did not end that"],
+  ["does not show the function", [{ vf: 1, trust: false }], "may be trusted still"],
+])("a card that refuses to end the trust, and %s", async (_, shown, reason) => {
+  answer = async () => {
+    if (ran.at(-1)?.endsWith("trust off")) throw new Error("ip link: RTNETLINK answers: Operation not supported");
+    return ran.at(-1)?.includes("show") ? JSON.stringify([{ ifname: "ens1f0", vfinfo_list: shown }]) : "";
+  };
+  const one = guest("/a", device(VFS[0]));
+  const outcomes = [() => functions.connect(one, NEVER), () => functions.release(one, unused)];
+  for (const outcome of outcomes)
+    if (reason === null) await outcome();
+    else await expect(outcome()).rejects.toThrow(reason);
+});
+
+test("a card that cannot trust a function is named together with the port that asks for it", async () => {
+  answer = () =>
+    ran.at(-1)?.endsWith("trust on") ? Promise.reject(new Error("Operation not supported")) : Promise.resolve();
+  await expect(functions.connect(guest("/a", device(VFS[0], { vlan: 5, isTrusted: true })), NEVER)).rejects.toThrow(
+    `virtual function 0 of ens1f0 (${VFS[0]}) could not be trusted, as port p1 asks (Operation not supported): take "trusted" out`,
+  );
 });
 
 test("a port whose connection is unknown, and a card that has no interface, are errors that say what to do", async () => {
@@ -70,7 +121,7 @@ test("what the card refuses is an error with the card's words, at the setting an
   await expect(functions.release(one, unused)).rejects.toThrow("keeps the MAC address and the VLAN of port p1");
   answer = async () => {};
   await functions.release(one, unused);
-  expect(ran).toHaveLength(3);
+  expect(addressed()).toHaveLength(3);
 });
 
 test("a function that has left its host has nothing to clear", async () => {
@@ -83,13 +134,13 @@ test("a function that another guest of the server uses by now is not cleared for
   await functions.connect(guest("/a", device(VFS[0])), NEVER);
   await functions.connect(guest("/b", device(VFS[0])), NEVER);
   await functions.release(guest("/a", device(VFS[0])), unused);
-  expect(ran).toHaveLength(2);
+  expect(addressed()).toHaveLength(2);
   // An agent that has just started knows of the other guest by its QEMU.
-  const next = new VirtualFunctions(root, async (program) => void ran.push(program));
+  const next = new VirtualFunctions(root, async (_, args) => void ran.push(args.join(" ")));
   await next.release(guest("/a", device(VFS[0])), (address) => address === VFS[0]);
-  expect(ran).toHaveLength(2);
+  expect(addressed()).toHaveLength(2);
   await next.release(guest("/b", device(VFS[0])), unused);
-  expect(ran).toHaveLength(3);
+  expect(addressed()).toHaveLength(3);
 });
 
 test("the clearing for one guest ends before the setting for the next, also if it is slow", async () => {
@@ -101,5 +152,5 @@ test("the clearing for one guest ends before the setting for the next, also if i
   const setting = functions.connect(guest("/b", device(VFS[0])), NEVER);
   slow.resolve();
   await Promise.all([clearing, setting]);
-  expect(ran.map((one) => one.includes(CLEARED))).toEqual([false, true, false]);
+  expect(addressed().map((one) => one.includes(CLEARED))).toEqual([false, true, false]);
 });

@@ -7,6 +7,7 @@ import { runTool } from "./run-tool.ts";
 
 const PCI = "sys/bus/pci/devices";
 const NO_MAC = "00:00:00:00:00:00";
+const NEEDS_RIGHT = "the agent's user needs the right to configure networks (CAP_NET_ADMIN)";
 
 /** Runs a program of the host, like `runTool`. */
 export type RunProgram = (program: string, args: readonly string[], signal?: AbortSignal) => Promise<unknown>;
@@ -19,7 +20,7 @@ interface DeviceHolder {
 
 /**
  * Sets what the network cards of a host know of the virtual functions of guests: the MAC address and the VLAN of the port that a function connects, which the
- * guest itself cannot choose. A function keeps them until they are cleared, whoever has it by then. So they are set before each start of a guest, and cleared
+ * guest itself cannot choose, and whether the port is trusted. A function keeps them until they are cleared, whoever has it by then. So they are set before each start of a guest, and cleared
  * when its QEMU has ended: on another host or in another guest the port's address may be in use again.
  *
  * Two guests of one server may have the same function, of which one runs: the clearing for the one never follows the setting for the other.
@@ -72,14 +73,22 @@ export class VirtualFunctions {
         "unavailable",
         `PCI device ${address} of port ${portId} has no MAC address to set: its physical function has no network interface on this host, or is bound to another driver`,
       );
-    const trust = connection.isTrusted ? ["trust", "on"] : [];
-    const args = ["link", "set", "dev", place.card, "vf", String(place.index), "mac", mac];
     try {
-      await this.#run("ip", [...args, "vlan", String(connection.vlan), ...trust], signal);
+      await this.#setOf(place, ["mac", mac, "vlan", String(connection.vlan)], signal);
     } catch (error) {
       throw new QemuError(
         "unavailable",
-        `virtual function ${place.index} of ${place.card} (${address}) could not get the MAC address ${mac} and the VLAN ${connection.vlan} of port ${portId} (${(error as Error).message}): the agent's user needs the right to configure networks (CAP_NET_ADMIN)`,
+        `virtual function ${place.index} of ${place.card} (${address}) could not get the MAC address ${mac} and the VLAN ${connection.vlan} of port ${portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
+        { cause: error },
+      );
+    }
+    if (!connection.isTrusted) return this.#distrust(place, address, signal);
+    try {
+      await this.#setOf(place, ["trust", "on"], signal);
+    } catch (error) {
+      throw new QemuError(
+        "unavailable",
+        `virtual function ${place.index} of ${place.card} (${address}) could not be trusted, as port ${portId} asks (${(error as Error).message}): take "trusted" out of the port's binding:profile, or use a card that can trust its functions`,
         { cause: error },
       );
     }
@@ -88,22 +97,62 @@ export class VirtualFunctions {
   async #clear({ address, port }: PortDevice): Promise<void> {
     const place = functionOf(address, this.#root);
     if (place === null) return;
-    const trust = port.connection?.isTrusted === true ? ["trust", "off"] : [];
-    const args = ["link", "set", "dev", place.card, "vf", String(place.index), "mac", NO_MAC, "vlan", "0", ...trust];
     try {
-      await this.#run("ip", args);
+      await this.#setOf(place, ["mac", NO_MAC, "vlan", "0"]);
     } catch (error) {
       throw new QemuError(
         "unavailable",
-        `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${port.portId} (${(error as Error).message}): the agent's user needs the right to configure networks (CAP_NET_ADMIN)`,
+        `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${port.portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
+        { cause: error },
+      );
+    }
+    await this.#distrust(place, address);
+  }
+
+  /**
+   * Makes sure that the function is not trusted, whatever is recorded of its former guests: the record of one that was trusted may be damaged, or have been
+   * changed since. A card that refuses this, like one that knows no trust, is asked whether it trusts the function.
+   */
+  async #distrust(place: FunctionPlace, address: string, signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#setOf(place, ["trust", "off"], signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (await this.#isUntrusted(place, signal)) return;
+      throw new QemuError(
+        "unavailable",
+        `virtual function ${place.index} of ${place.card} (${address}) may be trusted still, because the card did not end that (${(error as Error).message}): ${NEEDS_RIGHT}`,
         { cause: error },
       );
     }
   }
+
+  async #isUntrusted({ card, index }: FunctionPlace, signal?: AbortSignal): Promise<boolean> {
+    try {
+      const [link] = JSON.parse(String(await this.#run("ip", ["-json", "link", "show", "dev", card], signal)));
+      const shown: { readonly trust?: unknown } | undefined = link.vfinfo_list.find(
+        ({ vf }: { readonly vf?: unknown }) => vf === index,
+      );
+      // A card that knows no trust shows none.
+      return shown !== undefined && (shown.trust === undefined || shown.trust === false);
+    } catch {
+      return false;
+    }
+  }
+
+  #setOf({ card, index }: FunctionPlace, values: readonly string[], signal?: AbortSignal): Promise<unknown> {
+    return this.#run("ip", ["link", "set", "dev", card, "vf", String(index), ...values], signal);
+  }
+}
+
+/** A virtual function as its card's network interface names it. */
+interface FunctionPlace {
+  readonly card: string;
+  readonly index: number;
 }
 
 /** The network interface of a virtual function's card, and the function's number there. Null for any other function, and for a card without an interface. */
-export function functionOf(address: string, root: string): { readonly card: string; readonly index: number } | null {
+export function functionOf(address: string, root: string): FunctionPlace | null {
   const physical = join(root, PCI, address, "physfn");
   const [card] = entriesOf(join(physical, "net"));
   const link = entriesOf(physical).find(

@@ -191,6 +191,7 @@ describe.skipIf(whyNoQemu() !== null)(
       const MAC = "fa:16:3e:00:00:0a";
       const SET = `ip link set dev ens1f0 vf 0 mac ${MAC} vlan 105`;
       const CLEARED = "ip link set dev ens1f0 vf 0 mac 00:00:00:00:00:00 vlan 0";
+      const DISTRUSTED = "ip link set dev ens1f0 vf 0 trust off";
       const vif = { type: "hw_veb", details: '{"vlan":"105"}', vnicType: "direct", profile: "{}" };
       const port = {
         ...{ portId: PORT, networkId: "n", tag: "", networkName: "", addresses: [], slot: 0, floatingAddresses: [] },
@@ -231,13 +232,13 @@ describe.skipIf(whyNoQemu() !== null)(
       test("has the port's MAC address and VLAN before it starts, in the slot of the port's interface, and no other interface", async () => {
         openedWith();
         expect(await prepareDirect()).toMatchObject({ kind: "prepared" });
-        expect(ran).toEqual([SET]);
+        expect(ran).toEqual([SET, DISTRUSTED]);
         expect(deviceOption()).toBe(`pci-testdev,id=port-${PORT},bus=slot1`);
         expect(programOf(1).join(" ")).not.toContain("virtio-net");
         await driver.start(nameOf(1), NEVER);
         await ticks("task-1/0");
         // Another agent may have been killed before it could set them.
-        expect(ran).toEqual([SET, SET]);
+        expect(ran).toEqual([SET, DISTRUSTED, SET, DISTRUSTED]);
         expect(driver.pinningOf(nameOf(1))?.devices).toMatchObject([
           { address: VFS[0], port: { portId: PORT, slot: 1 } },
         ]);
@@ -248,13 +249,13 @@ describe.skipIf(whyNoQemu() !== null)(
         await prepareDirect();
         await driver.start(nameOf(1), NEVER);
         await driver.power(nameOf(1), "stop", NEVER);
-        expect(ran.slice(2)).toEqual([CLEARED]);
+        expect(ran.splice(0).slice(4)).toEqual([CLEARED, DISTRUSTED]);
         driver.close();
         openedWith();
         await driver.power(nameOf(1), "start", NEVER);
-        expect(ran.slice(3)).toEqual([SET]);
+        expect(ran.splice(0)).toEqual([SET, DISTRUSTED]);
         await driver.destroy(nameOf(1));
-        expect(ran.slice(4)).toEqual([CLEARED]);
+        expect(ran).toEqual([CLEARED, DISTRUSTED]);
       });
 
       test("is not built, and not started, where the card does not take them, and the reason names the port", async () => {
@@ -322,11 +323,14 @@ describe.skipIf(whyNoQemu() !== null)(
           force: false,
         };
         await driver.handOff(handOff, NEVER, () => undefined);
-        expect(ran).toEqual([CLEARED]);
+        expect(ran).toEqual([CLEARED, DISTRUSTED]);
         await expect(driver.start(to, NEVER)).rejects.toThrow("Neutron has not told its VLAN");
         await driver.setInterfaces(to, [{ ...asked, vif: { ...vif, details: '{"vlan":"7"}' } }], NEVER);
         await driver.start(to, NEVER);
-        expect(ran.slice(1)).toEqual([`ip link set dev ens1f0 vf 1 mac ${MAC} vlan 7`]);
+        expect(ran.slice(2)).toEqual([
+          `ip link set dev ens1f0 vf 1 mac ${MAC} vlan 7`,
+          "ip link set dev ens1f0 vf 1 trust off",
+        ]);
       });
 
       test("goes back to the host when the port is detached, and no port can get one later", async () => {
@@ -336,7 +340,7 @@ describe.skipIf(whyNoQemu() !== null)(
         await driver.power(nameOf(1), "stop", NEVER);
         ran = [];
         await driver.setInterfaces(nameOf(1), [], NEVER);
-        expect(ran).toEqual([CLEARED]);
+        expect(ran).toEqual([CLEARED, DISTRUSTED]);
         expect(driver.pinningOf(nameOf(1))?.devices).toEqual([]);
         await expect(driver.setInterfaces(nameOf(1), [{ ...asked, vif }], NEVER)).rejects.toThrow(
           `the guest has no virtual function for port ${PORT}`,
