@@ -48,6 +48,8 @@ export class MemoryNetworking implements Networking {
   readonly hostsWithoutDriver = new Set<string>();
   /** The status of a port that is bound. A Neutron with agents on the hosts says DOWN until the agent has connected the guest. */
   statusWhenBound = "ACTIVE";
+  /** The MAC address of each virtual function that has one, by host and PCI address. */
+  readonly #functionMacs = new Map<string, string>();
   /** Whether Neutron has the extension `binding-extended`. */
   hasExtendedBindings = true;
   /** The network that a project without any gets, by the project. */
@@ -80,6 +82,18 @@ export class MemoryNetworking implements Networking {
     const kept: NeutronPort = { ...EMPTY, macAddress: macOf(id), ...port, id, fixedAddresses };
     this.#ports.set(id, kept);
     return kept;
+  }
+
+  /**
+   * Gives a host's virtual function a MAC address, or none (null). The agent of the mechanism driver `sriovnicswitch` connects a direct port only when it finds
+   * the port's MAC address on the function that the port's profile names: until then the port is DOWN.
+   */
+  setFunctionMac(host: string, pciSlot: string, mac: string | null): void {
+    if (mac === null) this.#functionMacs.delete(`${host} ${pciSlot}`);
+    else this.#functionMacs.set(`${host} ${pciSlot}`, mac);
+    for (const port of this.all())
+      if (port.vnicType === "direct" && port.host === host)
+        this.#ports.set(port.id, { ...port, ...this.#bound(host, port) });
   }
 
   /** All ports, whoever has them. */
@@ -168,7 +182,7 @@ export class MemoryNetworking implements Networking {
         securityGroups,
         profile,
         revision: revision + 1,
-        ...this.#bound(host, port),
+        ...this.#bound(host, { ...port, profile }),
       };
       this.#ports.set(id, host === port.host ? changed : afterBinding(changed));
       return { kind: "updated", port: changed };
@@ -253,16 +267,15 @@ export class MemoryNetworking implements Networking {
     return fixed;
   }
 
-  #bound(
-    host: string,
-    { vnicType, networkId }: Pick<NeutronPort, "vnicType" | "networkId">,
-  ): Pick<NeutronPort, "host" | "vifType" | "vifDetails" | "status"> {
+  #bound(host: string, port: BindablePort): Pick<NeutronPort, "host" | "vifType" | "vifDetails" | "status"> {
     const vifDetails = {};
     if (host === "") return { host, vifType: "unbound", vifDetails, status: "DOWN" };
     if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, vifDetails, status: "DOWN" };
-    const vlan = String(this.#networks.get(networkId)?.vlan ?? 0);
-    if (vnicType === "direct") return { host, vifType: "hw_veb", vifDetails: { vlan }, status: this.statusWhenBound };
-    return { host, vifType: "ovs", vifDetails: { bridge_name: `br-${host}` }, status: this.statusWhenBound };
+    if (port.vnicType !== "direct")
+      return { host, vifType: "ovs", vifDetails: { bridge_name: `br-${host}` }, status: this.statusWhenBound };
+    const vlan = String(this.#networks.get(port.networkId)?.vlan ?? 0);
+    const isFound = this.#functionMacs.get(`${host} ${port.profile?.pci_slot}`) === port.macAddress;
+    return { host, vifType: "hw_veb", vifDetails: { vlan }, status: isFound ? this.statusWhenBound : "DOWN" };
   }
 
   #isTaken(networkId: string, address: string): boolean {
@@ -291,6 +304,9 @@ export class MemoryNetworking implements Networking {
     return value;
   }
 }
+
+/** What a driver's way to connect a port depends on. */
+type BindablePort = Pick<NeutronPort, "vnicType" | "networkId"> & Partial<Pick<NeutronPort, "macAddress" | "profile">>;
 
 const EMPTY = {
   ...{ ipAllocation: "immediate", status: "DOWN", deviceId: "", securityGroups: [], host: "", vifType: "unbound" },

@@ -1,4 +1,5 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
@@ -21,7 +22,9 @@ const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume"
  * is the server's home, and a guest without its network is better than none.
  *
  * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
- * guest of any other move is started only when its ports are connected, as far as builds wait for that.
+ * guest of any other move is started only when its ports are connected, as far as builds wait for that. Direct ports are not awaited: Neutron's agent connects
+ * one when it finds the port's MAC address on the function, and the host sets that as the last thing before the start, since the server's former guest has the
+ * address until it has stopped.
  */
 export class OrderBinding {
   readonly #needs: NeighbourNeeds;
@@ -126,7 +129,10 @@ export class OrderBinding {
   async #plugged(meeting: Promise<NeedsOutcome>, host: string, isWanted: () => boolean): Promise<NeedsOutcome> {
     const met = await meeting;
     if (met.kind !== "met") return met;
-    const plugged = await this.#needs.plugged(this.#facts.after, host, isWanted);
+    const { after } = this.#facts;
+    const direct = directPortIds(after);
+    const awaited = { ...after, ports: after.ports.filter(({ portId }) => !direct.has(portId)) };
+    const plugged = await this.#needs.plugged(awaited, host, isWanted);
     return plugged === null || plugged.kind === "plugged" ? met : plugged;
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import type { HostDevice } from "../../core/pinning/host-device.ts";
+import type { NeutronPort } from "../../core/stores/networking.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { GuestName } from "../../services/compute-agent/journal.ts";
@@ -31,18 +32,33 @@ const UNPINNED = { vcpus: [], held: [], emulator: [], memory: [], isBound: false
 const slotOf = (host: string) => `0000:3b:02.${host.slice("host-".length)}`;
 const known = () => neutron.all()[0]?.profile.pci_slot ?? "nothing";
 
-/** A driver whose guests have a virtual function of their host for the port. */
+/**
+ * A driver whose guests have a virtual function of their host for the port. Like the driver of virtual machines, it gives the function the port's MAC address
+ * when it prepares the guest of a new server, and when it starts any other one, whose port the server's present guest has until then.
+ */
 const withFunctions =
-  (portId: string) =>
+  (portId: string, mac: string) =>
   (driver: FakeDriver): Driver => {
-    const port = { portId, mac: "m", slot: 1, connection: null, vendorInfo: "8086:154c", physicalNetwork: "physnet1" };
+    const port = { portId, mac, slot: 1, connection: null, vendorInfo: "8086:154c", physicalNetwork: "physnet1" };
     const deviceOf = ({ host }: GuestName): HostDevice => ({ kind: "pci", address: slotOf(host), port });
     return new Proxy(driver, {
       get: (target, name) => {
         if (name === "pinningOf") return (guest: GuestName) => ({ ...UNPINNED, devices: [deviceOf(guest)] });
+        const setMac = ({ host }: GuestName, to: string | null) => neutron.setFunctionMac(host, slotOf(host), to);
+        if (name === "prepare")
+          return (...args: Parameters<Driver["prepare"]>) => {
+            if (args[0].movedFrom === null) setMac(args[0], mac);
+            return target.prepare(...args);
+          };
+        if (name === "handOff")
+          return async (...args: Parameters<Driver["handOff"]>) => {
+            await target.handOff(...args);
+            setMac(args[0], null);
+          };
         if (name === "start")
           return async (...args: Parameters<Driver["start"]>) => {
             starts.push(`${args[0].host} ${known()}`);
+            setMac(args[0], mac);
             if (failingStarts.has(args[0].host)) throw new Error("the firmware is broken");
             return target.start(...args);
           };
@@ -52,8 +68,8 @@ const withFunctions =
     });
   };
 
-/** Starts a cell of three hosts, and boots a server with a direct port on the first one. */
-async function boot(): Promise<void> {
+/** Starts a cell of three hosts, and boots a server with a direct port, and perhaps a further port, on the first one. */
+async function boot(further: NeutronPort | null = null): Promise<void> {
   const { id: portId, macAddress } = neutron.putPort({
     ...{ projectId: "one", networkId: OWN_NETWORK, deviceId: serverId(1) },
     ...{ vnicType: "direct", profile: { trusted: "true" } },
@@ -61,12 +77,14 @@ async function boot(): Promise<void> {
   for (const host of [0, 1, 2])
     await cell.startAgent({
       ...{ id: `agent-${host}`, hosts: [host], vcpus: 4, conductors: [1, 2] },
-      before: withFunctions(portId),
+      before: withFunctions(portId, macAddress),
     });
   await cell.hostsUp(3);
-  const own = { portId, networkId: OWN_NETWORK, tag: "", networkName: "own", addresses: [], floatingAddresses: [] };
+  const own = { networkId: OWN_NETWORK, tag: "", networkName: "own", addresses: [], floatingAddresses: [] };
+  const ports = [{ ...own, portId, slot: 0, macAddress }];
+  if (further !== null) ports.push({ ...own, portId: further.id, slot: 1, macAddress: further.macAddress });
   const request = { portId, suffix: "_PORT0", resources: { SRIOV_NET_VF: 1 }, requiredTraits: [], provider: "" };
-  await cell.boot(1, [0, 1, 2], { ports: [{ ...own, slot: 0, macAddress }], portRequests: [request] });
+  await cell.boot(1, [0, 1, 2], { ports, portRequests: [request] });
 }
 const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
 const migrate = (...hosts: number[]) => cell.operate({ server: 1, kind: "migrate", hosts });
@@ -109,6 +127,40 @@ test("a server that is moved has the function of its destination in Neutron befo
   expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", host: "host-1" });
   await runs(1);
   expect(starts.at(-1)).toBe(`host-1 ${slotOf("host-1")}`);
+});
+
+test.each(["migrate", "rebuild", "evacuate", "unshelve"] as const)(
+  "a %s does not wait for Neutron to connect a direct port, whose function gets its MAC address at the start",
+  async (kind) => {
+    await cell.startConductor(1, { vifPluggingTimeoutMs: 60_000 });
+    await boot();
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+    expect(neutron.all()[0]?.status).toBe("ACTIVE");
+    if (kind === "unshelve") {
+      await cell.operate({ server: 1, kind: "shelve-offload" });
+      await cell.become(1, "SHELVED_OFFLOADED");
+    }
+    if (kind === "evacuate") await cell.store.hostAdmin().setForcedDown("host-0", true);
+    const host = kind === "rebuild" ? 0 : 1;
+    await cell.operate({ server: 1, kind, hosts: [host], unseenMs: 100 });
+    expect(await cell.rest(1)).toMatchObject({
+      status: kind === "migrate" ? "VERIFY_RESIZE" : "ACTIVE",
+      host: `host-${host}`,
+    });
+    await eventually("the port to be connected", () => neutron.all()[0]?.status === "ACTIVE");
+  },
+);
+
+test("a move waits for the server's other ports", async () => {
+  await cell.startConductor(1, { vifPluggingTimeoutMs: 50 });
+  const ordinary = { projectId: "one", networkId: OWN_NETWORK, deviceId: serverId(1) };
+  await boot(neutron.putPort(ordinary));
+  await cell.become(1, "ACTIVE");
+  await runs(0);
+  neutron.statusWhenBound = "DOWN";
+  await migrate(1);
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
 });
 
 test("a conductor that takes a move over before the start asks the destination for its function", async () => {
