@@ -17,7 +17,9 @@ type Kept = Omit<FloatingIp, "serverUuid">;
 /** The part of the twin of Neutron that floating IPs stand on. */
 export interface FloatingIpGround {
   ports(): readonly NeutronPort[];
-  network(id: string): (NeutronNetwork & { readonly first: string; readonly size: number }) | undefined;
+  network(
+    id: string,
+  ): (Pick<NeutronNetwork, "isExternal"> & { readonly first: string; readonly size: number }) | undefined;
   /** Does the work of a call, unless the call does not arrive. */
   answer<Value>(work: () => Value): Promise<Value>;
 }

@@ -15,6 +15,7 @@ import { BINDING_FAILED, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { CreateBindingOutcome, HostBinding, NewHostBinding } from "../../core/stores/port-bindings.ts";
 import { ipv4At, ipv4Offset } from "../../core/tasks/ipv4.ts";
+import type { PortGroup } from "../../core/tasks/port-record.ts";
 import { macOf } from "../../runtime/mac-of.ts";
 import { MemorySecurityGroups } from "./api/memory-security-groups.ts";
 import { MemoryFloatingIps } from "./memory-floating-ips.ts";
@@ -24,11 +25,13 @@ import { MemoryPortBindings } from "./memory-port-bindings.ts";
 export type NetworkingFate = "answered" | "silent" | "lost";
 
 /** A network of the twin. It gives out the addresses of its one subnet, of which `size` are free at first. */
-export interface TwinNetwork extends NeutronNetwork {
+export interface TwinNetwork extends Omit<NeutronNetwork, "hasQosPolicy"> {
   readonly first: string;
   readonly size: number;
   /** 0 if absent. */
   readonly vlan?: number;
+  /** What the ports that are made there request by the network's QoS policy. */
+  readonly groups?: readonly PortGroup[];
 }
 
 /**
@@ -245,7 +248,8 @@ export class MemoryNetworking implements Networking {
     const { projectId, networkId, serverUuid: deviceId, securityGroups } = port;
     const made = {
       ...{ projectId, networkId, deviceId, securityGroups: securityGroups ?? [`default-of-${projectId}`] },
-      ...{ fixedAddresses: [fixed], ...this.#bound(port.host ?? "", { vnicType: "normal", networkId }) },
+      ...{ fixedAddresses: [fixed], groups: network.groups ?? [] },
+      ...this.#bound(port.host ?? "", { vnicType: "normal", networkId }),
     };
     const created = this.putPort(made);
     if (port.host !== null) this.#ports.set(created.id, afterBinding(created));
@@ -317,10 +321,11 @@ const UNSEEN = { host: "", vifType: "", vifDetails: {}, profile: {}, groups: [] 
 
 /** Callers see no physical networks. */
 function shownNetwork(
-  { first: _first, size: _size, vlan: _vlan, physicalNetwork, ...network }: TwinNetwork,
+  { first: _first, size: _size, vlan: _vlan, groups = [], physicalNetwork, ...network }: TwinNetwork,
   isCaller: boolean,
 ): NeutronNetwork {
-  return isCaller || physicalNetwork === undefined ? network : { ...network, physicalNetwork };
+  const shown = { ...network, hasQosPolicy: groups.length > 0 };
+  return isCaller || physicalNetwork === undefined ? shown : { ...shown, physicalNetwork };
 }
 
 /** Neutron binds a port after it has written the answer, and raises the revision once more. */

@@ -20,6 +20,7 @@ export function networkOf(document: unknown): NeutronNetwork {
     projectId: textField(network.project_id ?? network.tenant_id),
     isShared: network.shared === true,
     isExternal: network["router:external"] === true,
+    hasQosPolicy: textField(network.qos_policy_id) !== "",
     subnetIds: listOf(network.subnets).filter((subnet) => typeof subnet === "string"),
     ...physicalNetworkOf(network),
   };

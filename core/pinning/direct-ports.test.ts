@@ -13,7 +13,7 @@ const port = (portId: string, values: Partial<ServerPort> = {}): ServerPort => (
   ...values,
 });
 const request = (portId: string, suffix: string, provider = "") => ({
-  ...{ portId, suffix, provider, resources: { SRIOV_NET_VF: 1 }, requiredTraits: [] },
+  ...{ portId, suffix, provider, resources: { SRIOV_NET_VF: 1 }, requiredTraits: [], groupId: "" },
 });
 const macOf = (portId: string) => `made of ${portId}`;
 const claim = (mappings: Record<string, string>) => ({ items: [], mappings });

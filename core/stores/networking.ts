@@ -12,6 +12,8 @@ export interface NeutronNetwork {
   readonly subnetIds: readonly string[];
   /** The physical network of a flat or VLAN network. Absent for other networks, and for callers who may not see it. */
   readonly physicalNetwork?: string;
+  /** Whether the network has a QoS policy, so that the ports that are made there may request resources. */
+  readonly hasQosPolicy: boolean;
 }
 
 export interface FixedAddress {

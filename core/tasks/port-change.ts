@@ -38,13 +38,33 @@ export function groupsToAttach(
   const isTaken = (name: string): boolean => taken.some((suffix) => suffix === name || suffix.startsWith(`${name}_`));
   let index = 0;
   while (isTaken(`_PORT${index}`)) index += 1;
-  return groups.map(({ resources, required }, group) => ({
+  return groups.map(({ id: groupId, resources, required }, group) => ({
     portId: id,
     suffix: groups.length === 1 ? `_PORT${index}` : `_PORT${index}_${group}`,
     resources: { ...resources },
     requiredTraits: [...required],
-    provider: "",
+    ...{ provider: "", groupId },
   }));
+}
+
+/**
+ * What Neutron is to know of the providers that serve each port's request groups, by the port's id: one provider's uuid for the older form of a resource
+ * request, and that of each group otherwise. Ports of which a group is served by nothing are missing.
+ *
+ * Source: `_get_binding_profile_allocation` in nova/network/neutron.py.
+ */
+export function portAllocations(
+  groups: readonly Pick<PortResourceRequest, "portId" | "suffix" | "groupId">[],
+  mapping: HomeMapping,
+): ReadonlyMap<string, string | Readonly<Record<string, string>>> {
+  const allocations = new Map<string, string | Readonly<Record<string, string>>>();
+  for (const [portId, own] of Map.groupBy(groups, (group) => group.portId)) {
+    const served = own.map(({ suffix, groupId }) => [groupId, mapping[suffix] ?? ""] as const);
+    const [[groupId, provider] = ["", ""]] = served;
+    if (served.some((one) => one[1] === "")) continue;
+    allocations.set(portId, groupId === "" ? provider : Object.fromEntries(served));
+  }
+  return allocations;
 }
 
 /**

@@ -21,3 +21,10 @@ export function withoutDevice(profile: Profile): Profile {
   if (DEVICE_FIELDS.every((name) => profile[name] === undefined)) return profile;
   return Object.fromEntries(Object.entries(profile).filter(([name]) => !DEVICE_FIELDS.includes(name)));
 }
+
+/** The profile without the providers that served the port's resource request. Returns the profile itself if it names none. */
+export function withoutAllocation(profile: Profile): Profile {
+  if (profile.allocation === undefined) return profile;
+  const { allocation: _allocation, ...left } = profile;
+  return left;
+}

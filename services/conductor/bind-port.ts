@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
-import type { HostBinding } from "../../core/stores/port-bindings.ts";
+import type { HostBinding, JsonFields } from "../../core/stores/port-bindings.ts";
 import { withDevice } from "../../core/tasks/port-profile.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif } from "../../proto/gen/berth/shared.ts";
@@ -14,6 +15,8 @@ export interface PortWork {
   readonly networking: Networking;
   readonly serverUuid: string;
   readonly host: string;
+  /** The providers on the host that serve each port's resource request, as Neutron is to know them, by the port's id. */
+  readonly allocations: ReadonlyMap<string, unknown>;
   readonly hasBindings: boolean;
   /** The functions of the host that connect direct ports, by the port's id; those that are known. */
   readonly devices: ReadonlyMap<string, PortDevice>;
@@ -47,7 +50,7 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
   let port = first;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     if (port === undefined || port.deviceId !== serverUuid) return notFound(id);
-    const profile = withDevice(port.profile, work.devices.get(id));
+    const profile = withDevice(profileAt(work, port), work.devices.get(id));
     const isTold = profile === port.profile;
     if (isTold && isBoundTo(port, host)) return { kind: "bound", vif: vifOf(port) };
     if (!(await mayWrite())) return UNWANTED;
@@ -67,27 +70,41 @@ export async function bindPort(work: PortWork, id: string, first: NeutronPort | 
 
 /**
  * Activates the binding that was prepared for the host. Returns false if there is none, or if it could not be activated. Neutron does not bind a port by
- * an update to a host that has a binding, so one that no driver has made, like that of a host which the server has left, is deleted.
+ * an update to a host that has a binding, so one that no driver has made, like that of a host which the server has left, is deleted, and so is one that
+ * was made for an earlier claim of the host's resources.
  */
-async function activatePrepared({ networking, host, hasBindings }: PortWork, port: NeutronPort): Promise<boolean> {
+async function activatePrepared(work: PortWork, port: NeutronPort): Promise<boolean> {
+  const { networking, host, hasBindings } = work;
   if (!hasBindings || port.host === "" || port.host === host) return false;
   const prepared = (await networking.bindings(port.id))?.find((one) => one.host === host && !one.isActive);
   if (prepared === undefined) return false;
-  if (!UNUSABLE.includes(prepared.vifType)) return (await networking.activateBinding(port.id, host)) === "active";
+  const isUsable =
+    !UNUSABLE.includes(prepared.vifType) && profileAt(work, { ...prepared, id: port.id }) === prepared.profile;
+  if (isUsable) return (await networking.activateBinding(port.id, host)) === "active";
   await networking.deleteBinding(port.id, host);
   return false;
+}
+
+/** The profile with the providers that serve the port on the host; the present one if it names them already. */
+function profileAt({ allocations }: PortWork, { id, profile }: Pick<NeutronPort, "id" | "profile">): JsonFields {
+  const allocation = allocations.get(id);
+  return allocation === undefined || isDeepStrictEqual(profile.allocation, allocation)
+    ? profile
+    : { ...profile, allocation };
 }
 
 /** Prepares a binding to the host beside the active one, and deletes those that were prepared for other hosts. */
 export async function prepareBinding(work: PortWork, id: string, port: NeutronPort | undefined): Promise<BoundPort> {
   if (port === undefined) return notFound(id);
   const { networking, host, mayWrite } = work;
-  const { vnicType, profile } = port;
+  const { vnicType } = port;
+  const profile = profileAt(work, port);
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     const bindings = await networking.bindings(id);
     if (bindings === null) return notFound(id);
     const present = bindings.find((one) => one.host === host);
-    const isUsable = present !== undefined && !UNUSABLE.includes(present.vifType);
+    const isMade = present !== undefined && !UNUSABLE.includes(present.vifType);
+    const isUsable = isMade && profileAt(work, { ...present, id }) === present.profile;
     if (present?.isActive || isUsable) {
       const isAlone = await deletePrepared(work, id, bindings);
       return isAlone ? { kind: "bound", vif: vifOf(present) } : UNWANTED;

@@ -133,7 +133,8 @@ export class BuildRun implements TaskRun {
 
   /** The guest exists, and waits for its network before it may run. That wait has a deadline of its own. */
   #prepared(selection: number, devices: readonly PortDevice[]): void {
-    const at = { selection, host: this.#hostOf(selection), devices };
+    const attemptId = attemptIdOf(this.tenure.taskId, selection);
+    const at = { selection, host: this.#hostOf(selection), attemptId, devices };
     const need = { isWanted: () => this.#isAt(selection), tenure: this.tenure };
     if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#deadline?.cancel();
     else this.#step({ kind: "prepared", selection });
@@ -232,7 +233,8 @@ export class BuildRun implements TaskRun {
     this.#grace?.cancel();
     this.#grace = null;
     const isWanted = () => this.#isAt(selection);
-    const meeting = this.#ports.needs.meet(this.#server, chosen.host, { isWanted, tenure: this.tenure });
+    const place = { host: chosen.host, attemptId: attemptIdOf(this.tenure.taskId, selection) };
+    const meeting = this.#ports.needs.meet(this.#server, place, { isWanted, tenure: this.tenure });
     if (meeting === null) this.#order(selection, chosen, NO_NEEDS);
     else
       meeting.then(

@@ -114,7 +114,7 @@ export class HomePorts {
 
   /** Null if Neutron did not bind them. */
   async #bind(server: Server, guest: NamedGuest): Promise<ReadonlyMap<string, PortVif> | null> {
-    const outcome = await this.#needs.bindHome(server.spec, guest.host, () => this.#isHome(guest));
+    const outcome = await this.#needs.bindHome(server.spec, guest, () => this.#isHome(guest));
     if (outcome?.kind === "failed") this.#events.portsNotBound(server.uuid, guest.host, outcome.reason);
     if (outcome?.kind !== "bound") return null;
     this.#events.portsBound(server.uuid, guest.host);

@@ -5,7 +5,7 @@ import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerPort, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Need, Undone } from "./patient-calls.ts";
-import { type BindOutcome, PortBinder, type PortWish, type Vifs } from "./port-binder.ts";
+import { type BindOutcome, type GuestPlace, PortBinder, type PortWish, type Vifs } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
@@ -33,7 +33,7 @@ export class NeighbourNeeds {
     deps: {
       readonly networking?: Networking;
       readonly blockStorage?: BlockStorage | undefined;
-      readonly store: Pick<ConductorStore, "holdsTask">;
+      readonly store: Pick<ConductorStore, "holdsTask" | "claimed">;
       readonly clock: Clock;
     },
     settings: Pick<
@@ -53,30 +53,30 @@ export class NeighbourNeeds {
    * not reject because of a neighbour.
    */
   meet(
-    server: Pick<ServerSpec, "uuid"> & {
+    server: Pick<ServerSpec, "uuid" | "portRequests"> & {
       readonly ports: ServerSpec["ports"];
       readonly volumes: readonly ServerVolume[];
     },
-    host: string,
+    place: GuestPlace,
     need: Need,
     wish: PortWish = {},
   ): Promise<NeedsOutcome> | null {
-    const connecting = this.#volumes.connect(server.uuid, server.volumes, { ...need, host });
-    const binding = this.#ports.bind(server, host, need, wish);
+    const connecting = this.#volumes.connect(server.uuid, server.volumes, { ...need, host: place.host });
+    const binding = this.#ports.bind(server, place, need, wish);
     return connecting === null && binding === null ? null : both(connecting, binding);
   }
 
   /** Tells Neutron which functions of the host connect the ports of a prepared guest, and waits until its interfaces are connected to their networks. Null if neither is needed. */
   connected(
     server: ServerSpec,
-    host: string,
+    place: GuestPlace,
     devices: readonly PortDevice[],
     need: Need,
   ): Promise<PluggingOutcome> | null {
-    const telling = devices.length === 0 ? null : this.#ports.bind(server, host, need, { devices });
+    const telling = devices.length === 0 ? null : this.#ports.bind(server, place, need, { devices });
     return telling === null
-      ? this.plugged(server, host, need.isWanted)
-      : this.#toldAndPlugged(telling, server, host, need);
+      ? this.plugged(server, place.host, need.isWanted)
+      : this.#toldAndPlugged(telling, server, place.host, need);
   }
 
   async #toldAndPlugged(
@@ -95,11 +95,12 @@ export class NeighbourNeeds {
    * host. Neutron is asked once. Null if the server has no ports in Neutron.
    */
   bindHome(
-    server: Pick<ServerSpec, "uuid" | "ports">,
-    host: string,
+    server: Pick<ServerSpec, "uuid" | "ports" | "portRequests">,
+    place: GuestPlace,
     isHome: () => Promise<boolean>,
   ): ReturnType<PortBinder["bind"]> {
-    return this.#ports.bind(server, host, { isWanted: () => true, isUrgent: true, tenure: isHome }, { step: "return" });
+    const need = { isWanted: () => true, isUrgent: true, tenure: isHome };
+    return this.#ports.bind(server, place, need, { step: "return" });
   }
 
   /** Tells Cinder how the replacement of a volume has ended. Null if the volume is not in Cinder. */

@@ -2,6 +2,7 @@ import type { AgentStream } from "../../core/agent/link.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Need } from "./patient-calls.ts";
+import type { GuestPlace } from "./port-binder.ts";
 import type { RunPorts } from "./task-run.ts";
 
 /**
@@ -31,7 +32,7 @@ export class NetworkWait {
    * further report of a waiting guest begins no other wait: it only shows that the guest has outlived the connection of the report before it.
    */
   reported(
-    at: { readonly selection: number; readonly host: string; readonly devices: readonly PortDevice[] },
+    at: GuestPlace & { readonly selection: number; readonly devices: readonly PortDevice[] },
     need: Need,
     end: (end: NetworkWaitEnd) => void,
   ): boolean {
@@ -39,7 +40,7 @@ export class NetworkWait {
     const { isWanted } = need;
     this.#reportedOn = this.#ports.streamOf(host);
     if (this.#selection === selection) return true;
-    const waiting = this.#ports.needs.connected(this.#server, host, devices, need);
+    const waiting = this.#ports.needs.connected(this.#server, at, devices, need);
     if (waiting === null || !isWanted()) return false;
     this.#selection = selection;
     waiting.then(

@@ -99,29 +99,30 @@ export class OrderBinding {
     { devices }: OrderReport,
     end: () => void,
   ): void {
-    const { uuid, ports } = this.#facts.after;
-    const server = { uuid, ports: ask === "start-source" && devices !== undefined ? ports : [], volumes: [] };
+    const { uuid, ports, portRequests } = this.#facts.after;
+    const told = ask === "start-source" && devices !== undefined ? ports : [];
+    const server = { uuid, ports: told, portRequests, volumes: [] };
     const need = { isWanted: () => true, isUrgent: true, tenure: this.#tenure };
-    const telling = this.#needs.meet(server, place.host, need, { devices: devices?.devices ?? [] });
+    const telling = this.#needs.meet(server, place, need, { devices: devices?.devices ?? [] });
     if (telling === null) end();
     else telling.then(end, end);
   }
 
   #meet(asked: Asked, isWanted: () => boolean, isUrgent: boolean): Promise<NeedsOutcome> | null {
     const { ask, place, selection } = asked;
-    const { uuid, ports } = this.#facts.after;
+    const { uuid, ports, portRequests } = this.#facts.after;
     const need = { isWanted, isUrgent, tenure: this.#tenure };
     if (isAskedOfCinder(ask)) {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
     const step = this.#portStep(ask);
-    const server = { uuid, ports: step === null ? [] : ports, volumes: this.#volumesFor(ask) };
+    const server = { uuid, ports: step === null ? [] : ports, portRequests, volumes: this.#volumesFor(ask) };
     const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
     if (home === null) return null;
     const devices = ask === "start-destination" ? this.#devicesOf(selection) : [];
     const wish = { step: step ?? "bind", devices } as const;
-    const meeting = this.#needs.meet(server, home.host, need, wish);
+    const meeting = this.#needs.meet(server, home, need, wish);
     const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
   }

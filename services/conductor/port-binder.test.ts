@@ -1,22 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
+import type { PortResourceRequest } from "../../proto/gen/berth/shared.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks } from "../../test/contract/networking.contract.ts";
-import { PortBinder } from "./port-binder.ts";
+import { PortBinder, type PortStep } from "./port-binder.ts";
 
 let neutron: MemoryNetworking;
 let holdsTask: () => Promise<boolean>;
+/** The request groups of the server's port, and the providers that serve them on each host. */
+let portRequests: PortResourceRequest[];
 beforeEach(() => {
   neutron = new MemoryNetworking({ newId: randomUUID });
   putContractNetworks(neutron);
   holdsTask = async () => true;
+  portRequests = [];
 });
 
 const hosts = () => neutron.all().map(({ host }) => host);
 
-function bindTo(host: string, isUrgent = false) {
+function bindTo(host: string, step: PortStep = "bind") {
   const { uuid } = serverSpec(1);
   const port = neutron.all()[0] ?? neutron.putPort({ projectId: "one", networkId: OWN_NETWORK, deviceId: uuid });
   const own = {
@@ -28,13 +32,18 @@ function bindTo(host: string, isUrgent = false) {
     floatingAddresses: [],
     slot: 0,
   };
-  const server = serverSpec(1, { ports: [{ ...own, macAddress: port.macAddress }] });
+  const requests = portRequests.map((request) => ({ ...request, portId: port.id }));
+  const server = serverSpec(1, { ports: [{ ...own, macAddress: port.macAddress }], portRequests: requests });
+  const mappings = Object.fromEntries(requests.map(({ suffix }) => [suffix, `${suffix} of ${host}`]));
+  const claimed = async ([attemptId]: readonly string[]) => [
+    attemptId === `to ${host}` ? { items: [], mappings } : null,
+  ];
   const binder = new PortBinder(
-    { networking: neutron, store: { holdsTask: () => holdsTask() }, clock: new ManualClock() },
+    { networking: neutron, store: { holdsTask: () => holdsTask(), claimed }, clock: new ManualClock() },
     { portBindTimeoutMs: 0 },
   );
   const tenure = { taskId: randomUUID(), serverUuid: uuid, epoch: 1 };
-  return binder.bind(server, host, { isWanted: () => true, isUrgent, tenure });
+  return binder.bind(server, { host, attemptId: `to ${host}` }, { isWanted: () => true, tenure }, { step });
 }
 
 test("a conductor whose task another one has taken does not bind a port back to an earlier host", async () => {
@@ -51,4 +60,61 @@ test("a conductor that is cut off from its cell's database binds no port, and sa
     reason: expect.stringContaining("the connection was lost"),
   });
   expect(hosts()).toEqual([""]);
+});
+
+const GROUP = { portId: "", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 100 }, requiredTraits: [], provider: "" };
+const FORMS = [
+  ["the older form", [{ ...GROUP, suffix: "_PORT0", groupId: "" }], (host: string) => `_PORT0 of ${host}`],
+  [
+    "groups",
+    [
+      { ...GROUP, suffix: "_PORT0_0", groupId: "g-0" },
+      { ...GROUP, suffix: "_PORT0_1", groupId: "g-1" },
+    ],
+    (host: string) => ({ "g-0": `_PORT0_0 of ${host}`, "g-1": `_PORT0_1 of ${host}` }),
+  ],
+] as const;
+const shown = () => neutron.all().map(({ host, profile }) => [host, profile]);
+
+test.each(FORMS)(
+  "Neutron is told which providers serve a port's request, in %s, on each host to which the port is bound",
+  async (_, requests, allocationOn) => {
+    portRequests = [...requests];
+    expect(await bindTo("first")).toMatchObject({ kind: "bound" });
+    expect(shown()).toEqual([["first", { allocation: allocationOn("first") }]]);
+    neutron.putPort({ ...neutron.all()[0]!, profile: { ...neutron.all()[0]!.profile, capabilities: ["switchdev"] } });
+    expect(await bindTo("second")).toMatchObject({ kind: "bound" });
+    expect(shown()).toEqual([["second", { allocation: allocationOn("second"), capabilities: ["switchdev"] }]]);
+    expect(await bindTo("first", "return")).toMatchObject({ kind: "bound" });
+    expect(shown()).toEqual([["first", { allocation: allocationOn("first"), capabilities: ["switchdev"] }]]);
+  },
+);
+
+test.each(FORMS)(
+  "a binding that is prepared for a live migration names the destination's providers, in %s, and the source's keeps its own",
+  async (_, requests, allocationOn) => {
+    portRequests = [...requests];
+    await bindTo("source");
+    const { id } = neutron.all()[0]!;
+    // An earlier migration has left a binding with the providers of its claim.
+    await neutron.createBinding(id, { host: "destination", vnicType: "normal", profile: { allocation: "earlier" } });
+    expect(await bindTo("destination", "prepare")).toMatchObject({ kind: "bound" });
+    const bindings = (await neutron.bindings(id)) ?? [];
+    expect(bindings.map(({ host, profile }) => [host, profile.allocation])).toEqual([
+      ["source", allocationOn("source")],
+      ["destination", allocationOn("destination")],
+    ]);
+    expect(await bindTo("destination")).toMatchObject({ kind: "bound" });
+    expect(shown()).toEqual([["destination", { allocation: allocationOn("destination") }]]);
+  },
+);
+
+test("a port that is bound to the host with the providers of an earlier claim is told of the present ones", async () => {
+  await bindTo("host");
+  portRequests = [...FORMS[0][1]];
+  expect(await bindTo("host")).toMatchObject({ kind: "bound" });
+  expect(shown()).toEqual([["host", { allocation: "_PORT0 of host" }]]);
+  const { revision } = neutron.all()[0]!;
+  await bindTo("host");
+  expect(neutron.all()[0]?.revision).toBe(revision);
 });

@@ -1,10 +1,19 @@
+import { VF_CLASS } from "../../core/pinning/direct-ports.ts";
+import { NeighbourFault } from "../../core/stores/neighbour-fault.ts";
 import { type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import { homeMapping, portAllocations } from "../../core/tasks/port-change.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type BoundPort, bindPort, deletePrepared, type PortWork, prepareBinding } from "./bind-port.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
+
+/** A host, and the attempt whose guest the server has there, or is to have. */
+export interface GuestPlace {
+  readonly host: string;
+  readonly attemptId: string;
+}
 
 /** How each port is connected on the host, by the port's id. Those of which Neutron does not tell are missing. */
 export type Vifs = ReadonlyMap<string, PortVif>;
@@ -39,6 +48,7 @@ const SUPPORT_KNOWN_MS = 600_000;
 export class PortBinder {
   readonly #networking: Networking | null;
   readonly #calls: PatientCalls;
+  readonly #store: Pick<ConductorStore, "claimed">;
   readonly #clock: Clock;
   #support: { readonly hasBindings: boolean; readonly untilMs: number } | null = null;
 
@@ -46,12 +56,13 @@ export class PortBinder {
   constructor(
     deps: {
       readonly networking: Networking | null;
-      readonly store: Pick<ConductorStore, "holdsTask">;
+      readonly store: Pick<ConductorStore, "holdsTask" | "claimed">;
       readonly clock: Clock;
     },
     settings: { readonly portBindTimeoutMs: number },
   ) {
     this.#networking = deps.networking;
+    this.#store = deps.store;
     this.#clock = deps.clock;
     this.#calls = new PatientCalls(deps, { deadlineMs: settings.portBindTimeoutMs });
   }
@@ -61,8 +72,8 @@ export class PortBinder {
    * again until the deadline, which counts from the first question; with `isUrgent`, it is asked once.
    */
   bind(
-    server: Pick<ServerSpec, "uuid" | "ports">,
-    host: string,
+    server: Pick<ServerSpec, "uuid" | "ports" | "portRequests">,
+    { host, attemptId }: GuestPlace,
     need: Need,
     { step = "bind", devices = [] }: PortWish = {},
   ): Promise<BindOutcome> | null {
@@ -78,10 +89,26 @@ export class PortBinder {
       const needsBindings = step !== "bind" || ports.some((port) => port.host !== "" && port.host !== host);
       const hasBindings = needsBindings && (await this.#hasBindings(networking));
       const byPort = new Map(devices.map((device) => [device.portId, device]));
-      const known = { networking, serverUuid: server.uuid, host, hasBindings, devices: byPort };
+      const allocations = await this.#allocations(server, attemptId);
+      const known = { networking, serverUuid: server.uuid, host, hasBindings, devices: byPort, allocations };
       const work = { ...known, refusals, mayWrite };
       return carryOut(work, step, ids, new Map(ports.map((port) => [port.id, port])));
     });
+  }
+
+  /** The providers that serve the ports' resource requests at a place. Ports of Berth's own are told to nobody. */
+  async #allocations(
+    server: Pick<ServerSpec, "portRequests">,
+    attemptId: string,
+  ): Promise<ReadonlyMap<string, unknown>> {
+    // The claim of a virtual function is the cell's own affair.
+    const requests = server.portRequests.filter(({ resources }) => (resources[VF_CLASS] ?? 0) === 0);
+    if (requests.length === 0) return new Map();
+    const [claimed = null] = await this.#store.claimed([attemptId]).catch((error: Error) => {
+      const message = `the cell's database does not say what the server's claim is: ${error.message}`;
+      throw new NeighbourFault("unreachable", message);
+    });
+    return portAllocations(requests, homeMapping(server, claimed));
   }
 
   async #hasBindings(networking: Networking): Promise<boolean> {

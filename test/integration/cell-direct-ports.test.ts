@@ -83,7 +83,8 @@ async function boot(further: NeutronPort | null = null): Promise<void> {
   const own = { networkId: OWN_NETWORK, tag: "", networkName: "own", addresses: [], floatingAddresses: [] };
   const ports = [{ ...own, portId, slot: 0, macAddress }];
   if (further !== null) ports.push({ ...own, portId: further.id, slot: 1, macAddress: further.macAddress });
-  const request = { portId, suffix: "_PORT0", resources: { SRIOV_NET_VF: 1 }, requiredTraits: [], provider: "" };
+  const group = { resources: { SRIOV_NET_VF: 1 }, requiredTraits: [], groupId: "" };
+  const request = { ...group, portId, suffix: "_PORT0", provider: "" };
   await cell.boot(1, [0, 1, 2], { ports, portRequests: [request] });
 }
 const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);

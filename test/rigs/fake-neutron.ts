@@ -174,6 +174,7 @@ function networkDocument(network: NeutronNetwork) {
     subnets,
     ...(network.physicalNetwork !== undefined && { "provider:physical_network": network.physicalNetwork }),
     "router:external": network.isExternal,
+    qos_policy_id: network.hasQosPolicy ? "a0000000-0000-4000-8000-000000000001" : null,
     admin_state_up: true,
     status: "ACTIVE",
   };

@@ -181,6 +181,7 @@ describe("the hostRequest of a request", () => {
       resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 },
       requiredTraits: ["CUSTOM_PHYSNET_A"],
       provider: "",
+      groupId: "",
     };
     expect(
       shown(hostRequestOf(asked({}, {}, { portRequests: [port, { ...port, portId: "y", suffix: "_PORT1" }] }))),

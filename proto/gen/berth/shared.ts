@@ -87,6 +87,8 @@ export interface PortResourceRequest {
    * mapping for the same suffix takes precedence.
    */
   provider: string;
+  /** Neutron's id of the group; empty in the older form of a resource request, which is a single group. */
+  groupId: string;
 }
 
 export interface PortResourceRequest_ResourcesEntry {
@@ -1002,7 +1004,7 @@ export const ServerGroupMembership: MessageFns<ServerGroupMembership> = {
 };
 
 function createBasePortResourceRequest(): PortResourceRequest {
-  return { portId: "", suffix: "", resources: {}, requiredTraits: [], provider: "" };
+  return { portId: "", suffix: "", resources: {}, requiredTraits: [], provider: "", groupId: "" };
 }
 
 export const PortResourceRequest: MessageFns<PortResourceRequest> = {
@@ -1021,6 +1023,9 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
     }
     if (message.provider !== "") {
       writer.uint32(42).string(message.provider);
+    }
+    if (message.groupId !== "") {
+      writer.uint32(50).string(message.groupId);
     }
     return writer;
   },
@@ -1081,6 +1086,14 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
             message.provider = reader.string();
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.groupId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1111,6 +1124,7 @@ export const PortResourceRequest: MessageFns<PortResourceRequest> = {
     );
     message.requiredTraits = object.requiredTraits?.map((e) => e) || [];
     message.provider = object.provider ?? "";
+    message.groupId = object.groupId ?? "";
     return message;
   },
 };

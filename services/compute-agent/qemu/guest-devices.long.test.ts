@@ -203,6 +203,7 @@ describe.skipIf(whyNoQemu() !== null)(
         resources: { SRIOV_NET_VF: 1 },
         requiredTraits: [],
         provider: "",
+        groupId: "",
       };
       const allocation = { items: oneVf, mappings: { _PORT0: "card" } };
       const asked = { portId: PORT, slot: 1, macAddress: MAC };

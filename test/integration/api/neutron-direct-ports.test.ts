@@ -29,7 +29,12 @@ test("a direct port asks for a virtual function of a card of its physical networ
   const answer = await create(...ports);
   expect([answer.statusCode, answer.body]).toEqual([202, expect.anything()]);
   const [record] = await rig.store.requests([answer.json().server.id]);
-  const group = { resources: { SRIOV_NET_VF: 1 }, requiredTraits: ["CUSTOM_PHYSNET_PHYSNET1"], provider: "" };
+  const group = {
+    resources: { SRIOV_NET_VF: 1 },
+    requiredTraits: ["CUSTOM_PHYSNET_PHYSNET1"],
+    provider: "",
+    groupId: "",
+  };
   expect(record?.spec.portRequests).toEqual([
     { portId: ports[0]!.id, suffix: "_PORT0", ...group },
     { portId: ports[2]!.id, suffix: "_PORT1", ...group },

@@ -103,6 +103,7 @@ describe("request filters", () => {
       resources: { NET_BW_EGR_KILOBIT_PER_SEC: 10 },
       requiredTraits: [],
       provider: "",
+      groupId: "",
     };
     const subtreesOf = (extraSpecs: Specs) =>
       hostRequestOf({ ...asked(extraSpecs), portRequests: [port] }, context({})).sameSubtree;

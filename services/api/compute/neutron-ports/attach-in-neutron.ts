@@ -1,8 +1,8 @@
 import { DIRECT_VNIC } from "../../../../core/pinning/direct-ports.ts";
 import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
 import { BINDING_FAILED, type NeutronPort } from "../../../../core/stores/networking.ts";
-import { attachChange } from "../../../../core/tasks/port-change.ts";
-import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
+import { attachChange, groupsToAttach, portAllocations } from "../../../../core/tasks/port-change.ts";
+import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
@@ -10,7 +10,15 @@ import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
 import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
-import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort, withoutNeutron } from "./connect-to-neutron.ts";
+import { WaysOnHost } from "../server-interfaces/ways-on-host.ts";
+import {
+  deviceOwner,
+  explainNoPorts,
+  networkRequests,
+  serverPortOfNeutron,
+  takePort,
+  withoutNeutron,
+} from "./connect-to-neutron.ts";
 import { type Connection, readConnections } from "./read-connections.ts";
 import { floatingOf } from "./refresh-ports.ts";
 import { deleteOwnPort, unbindPort } from "./release-ports.ts";
@@ -50,15 +58,22 @@ export async function attachInNeutron(
   const keptPorts = connection.port === null ? [] : [connection.port.id];
   await withOpenNote(deps.notes, { serverUuid: uuid, keptPorts }, async (opened) => {
     const port = await bindConnection(deps, call, target, { ...connection, host });
+    const ways = new WaysOnHost(target);
     try {
       if (port.vifType === BINDING_FAILED) throw bindingFailed(port.id);
+      if (connection.port === null && port.groups.length > 0) throw networkRequests(port);
       const floating = await floatingOf(deps.floatingIps, keptPorts).catch(withoutNeutron);
       const attaching = serverPortOfNeutron(port, connection.network.name, tag, floating.get(port.id));
-      await patchServer(target, async ({ server, host: presentHost }) => {
-        if (presentHost !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
-        if (server.spec.ports.some(({ portId }) => portId === port.id))
-          throw conflict(`Port ${port.id} is still in use.`);
-        return { spec: attachChange(server.spec, attaching, [], new Map()).spec, more: [], less: [] };
+      await patchServer(target, async (served, lacking) => {
+        const { spec: present } = served.server;
+        if (served.host !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
+        if (present.ports.some(({ portId }) => portId === port.id)) throw conflict(`Port ${port.id} is still in use.`);
+        const groups = groupsToAttach(present, served.mapping, port);
+        const way = groups.length === 0 ? new Map<string, string>() : await ways.next(host, groups, lacking);
+        if (way === "again") return way;
+        if (groups.length > 0) await bindServed(deps, target, port, { host, groups, way });
+        const change = attachChange(present, attaching, groups, way);
+        return { spec: change.spec, more: change.items, less: [] };
       });
       attached = attaching;
     } catch (error) {
@@ -74,6 +89,30 @@ export async function attachInNeutron(
   return attached;
 }
 
+/**
+ * Binds a port whose resource request is about to be claimed. Neutron is told of the providers first, so that the record never names a port that is bound
+ * without them. If the claim fails, other providers are told, or the port is given back.
+ */
+async function bindServed(
+  deps: NeutronDeps,
+  { server: { uuid, spec } }: ActionTarget,
+  port: NeutronPort,
+  {
+    host,
+    groups,
+    way,
+  }: {
+    readonly host: string;
+    readonly groups: readonly PortResourceRequest[];
+    readonly way: ReadonlyMap<string, string>;
+  },
+): Promise<void> {
+  const allocation = portAllocations(groups, Object.fromEntries(way)).get(port.id);
+  const to = { serverUuid: uuid, zone: spec.availabilityZone, host, allocation };
+  const bound = await takePort(deps, port, to);
+  if (bound.vifType === BINDING_FAILED) throw bindingFailed(port.id);
+}
+
 /** Nova answers 500 without an advice that helps. */
 const bindingFailed = (id: string): Fault =>
   badRequest(`Binding failed for port ${id}, please check neutron logs for more information.`);
@@ -85,6 +124,8 @@ async function bindConnection(
   { port, network, address, host }: Connection & { readonly host: string },
 ): Promise<NeutronPort> {
   const zone = spec.availabilityZone;
+  // A port that requests resources is bound when it is known which providers serve it.
+  if (port !== null && port.groups.length > 0) return takePort(deps, port, { serverUuid: uuid, zone });
   if (port !== null) return takePort(deps, port, { serverUuid: uuid, zone, host });
   const wanted = {
     ...{ projectId: spec.projectId, networkId: network.id, serverUuid: uuid, address },

@@ -1,6 +1,7 @@
 import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
 import {
   type CreatePortsOutcome,
+  DEVICE_IDS_MAX,
   type NeutronPort,
   type NewNeutronPort,
   OWN_NAME,
@@ -33,6 +34,8 @@ export async function connectToNeutron(
   const wanted = specs.flatMap((spec) => newPortsOf(spec, connections, securityGroups));
   const undo = () => giveBack(deps, opened, keptPorts);
   const made = await makePortsInNeutron(deps, wanted, call, undo);
+  if (connections.some(({ port, network }) => port === null && network.hasQosPolicy))
+    await refuseRequests(deps, specs, made, undo);
   try {
     for (const { port } of connections)
       if (port !== null) await takePort(deps, port, { serverUuid: specs[0]?.uuid ?? "", zone: zoneOf(specs[0]) });
@@ -83,14 +86,27 @@ const TAKES_MAX = 5;
 export async function takePort(
   { networking }: Pick<NeutronDeps, "networking">,
   port: NeutronPort,
-  { serverUuid, zone, host }: { readonly serverUuid: string; readonly zone: string; readonly host?: string },
+  {
+    serverUuid,
+    zone,
+    host,
+    allocation,
+  }: {
+    readonly serverUuid: string;
+    readonly zone: string;
+    readonly host?: string;
+    /** The providers that serve the port's resource request. */
+    readonly allocation?: unknown;
+  },
 ): Promise<NeutronPort> {
-  const update = { device: { serverUuid, owner: deviceOwner(zone) }, ...(host !== undefined && { host }) };
+  const taken = { device: { serverUuid, owner: deviceOwner(zone) }, ...(host !== undefined && { host }) };
   let present: NeutronPort | undefined = port;
   for (let takes = 0; takes < TAKES_MAX; takes += 1) {
     if (present === undefined) throw badRequest(`Port id ${port.id} could not be found.`);
     const { deviceId, revision } = present;
     if (deviceId !== "" && deviceId !== serverUuid) break;
+    const profile = { ...present.profile, allocation };
+    const update = allocation === undefined ? taken : { ...taken, profile };
     const outcome = await askNeighbour(() => networking.updatePort(port.id, update, revision));
     if (outcome.kind === "updated") return outcome.port;
     if (outcome.kind === "refused" || outcome.kind === "forbidden")
@@ -154,6 +170,33 @@ async function makePortsInNeutron(
   await undo();
   throw explainNoPorts(outcome, wanted);
 }
+
+/**
+ * Refuses servers for which Neutron has made a port that requests resources, since it is known only now. Only this service sees the requests of ports.
+ *
+ * Source: `_create_port_minimal` and `_update_ports_for_instance` in nova/network/neutron.py, which fail the build.
+ */
+async function refuseRequests(
+  { networking }: Pick<NeutronDeps, "networking">,
+  specs: readonly ServerSpec[],
+  made: readonly NeutronPort[],
+  undo: () => Promise<void>,
+): Promise<void> {
+  for (let at = 0; at < specs.length; at += DEVICE_IDS_MAX) {
+    const deviceIds = specs.slice(at, at + DEVICE_IDS_MAX).map(({ uuid }) => uuid);
+    const shown = await askNeighbour(() => networking.ports({ deviceIds }, OWN_NAME));
+    const refused = shown.find(({ id, groups }) => groups.length > 0 && made.some((port) => port.id === id));
+    if (refused === undefined) continue;
+    await undo();
+    throw networkRequests(refused);
+  }
+}
+
+/** The refusal of a port that was made on a network whose QoS policy requests resources. */
+export const networkRequests = ({ deviceId, networkId }: Pick<NeutronPort, "deviceId" | "networkId">): Fault =>
+  badRequest(
+    `Using networks with QoS policy is not supported for instance ${deviceId}. (Network ID is ${networkId}): make a port there, and name it instead of the network.`,
+  );
 
 /** The settler does this for the ports that are left when Neutron fails here. */
 async function giveBack(deps: NeutronDeps, opened: readonly OpenedNote[], keptPorts: readonly string[]): Promise<void> {

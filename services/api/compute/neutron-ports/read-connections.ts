@@ -150,13 +150,13 @@ async function findPort(
     throw badRequest(`Port ${id} requires a FixedIP in order to be used.`);
   // Only this service sees the port's binding and its resource request.
   const [port = seen] = await networking.ports({ id }, OWN_NAME);
-  if (port.groups.length > 0)
-    throw badRequest(
-      `Port ${id} requests resources by its QoS policy, which Berth does not claim yet: use a port without one.`,
-    );
   if (!VNIC_TYPES.includes(port.vnicType))
     throw badRequest(
       `Port ${id} has the VNIC type ${port.vnicType}, with which Berth cannot connect servers: make a port with one of ${VNIC_TYPES.join(", ")}.`,
+    );
+  if (port.vnicType === DIRECT_VNIC && port.groups.length > 0)
+    throw badRequest(
+      `Port ${id} has the VNIC type ${DIRECT_VNIC} and requests resources by its QoS policy, which Berth does not claim together: use a port without one of them.`,
     );
   return port;
 }
@@ -243,5 +243,5 @@ async function refuseTakenAddress(
 
 /** A network that the caller may not see, although it may use a port there. */
 const unseen = (id: string): NeutronNetwork => ({
-  ...{ id, name: "", projectId: "", isShared: false, isExternal: false, subnetIds: [] },
+  ...{ id, name: "", projectId: "", isShared: false, isExternal: false, subnetIds: [], hasQosPolicy: false },
 });

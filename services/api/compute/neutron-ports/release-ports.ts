@@ -1,5 +1,5 @@
 import { type Networking, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
-import { withoutDevice } from "../../../../core/tasks/port-profile.ts";
+import { withoutAllocation, withoutDevice } from "../../../../core/tasks/port-profile.ts";
 
 /** How often a port is read again that somebody else changes at the same time. */
 const TRIES_MAX = 5;
@@ -37,7 +37,7 @@ export function unbindPort(networking: Networking, port: NeutronPort, serverUuid
     if (host !== "" && (await networking.hasBindings()))
       for (const one of (await networking.bindings(id)) ?? [])
         if (!one.isActive) await networking.deleteBinding(id, one.host);
-    const left = withoutDevice(profile);
+    const left = withoutAllocation(withoutDevice(profile));
     const unbound = { device: null, ...(left !== profile && { profile: left }) };
     const { kind } = await networking.updatePort(id, unbound, revision);
     if (kind === "updated" || kind === "gone") return "done";

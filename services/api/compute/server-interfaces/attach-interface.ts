@@ -1,13 +1,10 @@
-import { type Candidate, CandidateSearch } from "../../../../core/candidates/best/candidate-search.ts";
-import type { Shortfall } from "../../../../core/ledger/allocation-change.ts";
-import { translatePort } from "../../../../core/scheduling/request/translate-port.ts";
 import type { PortBinding } from "../../../../core/stores/api/port-store.ts";
 import { attachChange, groupsToAttach } from "../../../../core/tasks/port-change.ts";
 import type { PortRecord } from "../../../../core/tasks/port-record.ts";
-import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/berth/shared.ts";
+import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
-import { badRequest, conflict, Fault, invalidField, notFound, unavailable } from "../../http/fault.ts";
+import { badRequest, conflict, Fault, invalidField, notFound } from "../../http/fault.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import { makePorts } from "../../network/make-ports.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
@@ -21,14 +18,12 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { alignInterfaces } from "./align-interfaces.ts";
 import { removePort } from "./detach-interface.ts";
 import type { AttachBody } from "./interface-schemas.ts";
-import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
+import { patchServer, type ServedServer } from "./patch-server.ts";
+import { WaysOnHost } from "./ways-on-host.ts";
 
 const TAG_FROM_MINOR = 49;
-/** Maximum number of ways that are tried to serve a port on one host. */
-const WAYS_MAX = 64;
 /** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 5;
-const SEEN_DEADLINE_MS = 2_000;
 
 /**
  * Attaches a port to a server: the port's resource request is added to the server's allocations, on the first providers of the
@@ -205,46 +200,4 @@ async function releaseBinding(
   const now = await cell.server(server.uuid);
   if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === binding.id)) return;
   if (networkPorts !== null) await releasePort(networkPorts, binding, server.uuid);
-}
-
-/** Finds ways to serve request groups on one host, in this process's view. Ways for which the cell had no room are skipped. */
-class WaysOnHost {
-  readonly #target: ActionTarget;
-  #isFresh = false;
-
-  constructor(target: ActionTarget) {
-    this.#target = target;
-  }
-
-  /** Returns the next way, as providers by suffix. A view may be behind, so it is waited for before a refusal. */
-  async next(
-    host: string,
-    groups: readonly PortResourceRequest[],
-    lacking: readonly Shortfall[],
-  ): Promise<ReadonlyMap<string, string> | Extract<Planned, "again">> {
-    const { cell, server } = this.#target;
-    const { view } = cell;
-    if (view === null) throw unavailable(`This process does not know the resources of the hosts of cell ${cell.name}.`);
-    const request = { ...translatePort(groups), trees: onHost(host), limit: WAYS_MAX };
-    for (const way of new CandidateSearch(view, request)) {
-      if (lacking.some((shortfall) => isPartOf(way, shortfall))) continue;
-      return new Map([...way.mappings].map(([suffix, [provider = ""]]) => [suffix, provider]));
-    }
-    if (this.#isFresh)
-      throw badRequest(`Failed to allocate additional resources to ${server.uuid} during interface attach`);
-    this.#isFresh = true;
-    if (!(await cell.viewSeesAll(SEEN_DEADLINE_MS)))
-      throw unavailable(`The resources of the hosts of cell ${cell.name} are not known at the moment.`);
-    return "again";
-  }
-}
-
-const onHost = (host: string) => ({
-  openHostsOnly: false,
-  excludedHosts: new Set<string>(),
-  onlyHosts: new Set([host]),
-});
-
-function isPartOf({ items }: Candidate, { provider, resourceClass }: Shortfall): boolean {
-  return items.some((item) => item.provider === provider && item.resourceClass === resourceClass);
 }

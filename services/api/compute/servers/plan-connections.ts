@@ -1,3 +1,4 @@
+import { groupsToAttach } from "../../../../core/tasks/port-change.ts";
 import type { PortResourceRequest, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
@@ -5,7 +6,7 @@ import type { ConnectedServers } from "../../network/connected-servers.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { connectToNeutron } from "../neutron-ports/connect-to-neutron.ts";
 import { directRequests } from "../neutron-ports/direct-requests.ts";
-import { readConnections } from "../neutron-ports/read-connections.ts";
+import { type Connection, readConnections } from "../neutron-ports/read-connections.ts";
 import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import { readPorts } from "./read-ports.ts";
@@ -17,6 +18,11 @@ export interface PlannedConnections {
   /** Gives the servers their ports. A refusal leaves nothing behind. */
   connect(specs: readonly ServerSpec[]): Promise<ConnectedServers>;
 }
+
+/** The first microversion in which servers are made with ports that request resources, and Nova's refusal before. */
+const REQUESTS_FROM_MINOR = 72;
+const REQUESTS_TOO_OLD =
+  "Creating servers with ports having resource requests, like a port with a QoS minimum bandwidth policy, is not supported until microversion 2.72.";
 
 /** Source: the statuses in nova/api/openstack/compute/servers.py. */
 const REFUSALS = { missing: badRequest, ambiguous: conflict, taken: badRequest };
@@ -39,8 +45,11 @@ export async function planConnections(
     const { projectId } = call.identity;
     const asked = { call, projectId, servers: from.servers, faults: REFUSALS };
     const connections = await readConnections(neutron, body.server.networks, asked);
+    const direct = directRequests(connections);
+    const requests = withPolicies(direct, connections);
+    if (requests.length > direct.length && call.minor < REQUESTS_FROM_MINOR) throw badRequest(REQUESTS_TOO_OLD);
     return {
-      requests: directRequests(connections),
+      requests,
       connect: (specs) => connectToNeutron(neutron, specs, connections, call, from.securityGroups),
     };
   }
@@ -49,4 +58,15 @@ export async function planConnections(
     requests: wanted.flatMap(({ requests }) => requests),
     connect: (specs) => connectServers(deps, specs, wanted, from.securityGroups),
   };
+}
+
+/** The request groups with those of the ports' QoS policies. Suffixes are numbered by position, so that servers with equal requests share one translation. */
+function withPolicies(
+  direct: readonly PortResourceRequest[],
+  connections: readonly Connection[],
+): readonly PortResourceRequest[] {
+  const portRequests = [...direct];
+  for (const { port } of connections)
+    if (port !== null) portRequests.push(...groupsToAttach({ portRequests }, {}, port));
+  return portRequests;
 }
