@@ -10,6 +10,12 @@ export type SysrootPlan = Readonly<Record<string, string | { readonly link?: str
 export function makeSysroot(...plans: readonly SysrootPlan[]): string {
   const root = mkdtempSync(join(tmpdir(), "berth-sysroot-"));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  writeSysroot(root, ...plans);
+  return root;
+}
+
+/** Writes the sysroot into a directory of the caller's. */
+export function writeSysroot(root: string, ...plans: readonly SysrootPlan[]): void {
   for (const [path, content] of Object.entries(Object.assign({}, ...plans) as SysrootPlan)) {
     const whole = join(root, path);
     mkdirSync(dirname(whole), { recursive: true });
@@ -17,9 +23,27 @@ export function makeSysroot(...plans: readonly SysrootPlan[]): string {
     else if (content.link === undefined) mkdirSync(whole, { recursive: true });
     else symlinkSync(content.link, whole);
   }
-  return root;
 }
 
+/** A machine whose CPU n is the only CPU of NUMA node `nodes[n]`, each with 4 GiB. */
+export function cpuPerNode(nodes: readonly number[]): SysrootPlan {
+  const all = `0-${nodes.length - 1}\n`;
+  const files: Record<string, SysrootPlan[string]> = {
+    ...{ [`${CPU}/online`]: all, [`${CPU}/present`]: all, [`${CPU}/isolated`]: "\n" },
+    "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Made-up CPU\nflags\t\t: fpu\n",
+    "/proc/meminfo": `MemTotal:       ${nodes.length * NODE_KIB} kB\n`,
+  };
+  for (const [cpu, node] of nodes.entries()) {
+    const topology = `${CPU}/cpu${cpu}/topology`;
+    Object.assign(files, numaNode(node, String(cpu), NODE_KIB), {
+      ...{ [`${topology}/core_cpus_list`]: `${cpu}\n`, [`${topology}/package_cpus_list`]: all },
+      ...{ [`${topology}/core_id`]: `${cpu}\n`, [`${topology}/physical_package_id`]: "0\n" },
+    });
+  }
+  return files;
+}
+
+const NODE_KIB = 4 * 1024 ** 2;
 const CPU = "/sys/devices/system/cpu";
 const NODE = "/sys/devices/system/node";
 
