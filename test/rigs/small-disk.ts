@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,6 +12,61 @@ export function whyNoSmallDisk(): string | null {
   } catch (error) {
     return `a small file system cannot be mounted here: ${(error as Error).message.slice(0, 200)}`;
   }
+}
+
+/** A file system on which all writing stands still from `freeze` to `thaw`, as on a storage that hangs. */
+export interface HangingDisk {
+  readonly path: string;
+  freeze(): void;
+  thaw(): void;
+  close(): void;
+}
+
+/** Why no file system can be made to hang here, or null when one can. */
+export function whyNoHangingDisk(): string | null {
+  if (process.getuid?.() !== 0) return "only root can mount a file system";
+  try {
+    openHangingDisk().close();
+    return null;
+  } catch (error) {
+    return `no file system can be frozen here: ${(error as Error).message.slice(0, 200)}`;
+  }
+}
+
+export function openHangingDisk(): HangingDisk {
+  const dir = mkdtempSync(join(tmpdir(), "berth-hanging-disk-"));
+  const [image, path] = [join(dir, "image"), join(dir, "disk")];
+  const run = (program: string, ...args: readonly string[]) => execFileSync(program, args, { stdio: "pipe" });
+  try {
+    writeFileSync(image, "");
+    truncateSync(image, 64 * 1_048_576);
+    run("mkfs.ext4", "-q", "-F", image);
+    mkdirSync(path);
+    run("mount", "-o", "loop", image, path);
+    run("fsfreeze", "--freeze", path);
+    run("fsfreeze", "--unfreeze", path);
+  } catch (error) {
+    rmSync(dir, { recursive: true, force: true });
+    throw error;
+  }
+  let isFrozen = false;
+  const thaw = () => {
+    if (isFrozen) run("fsfreeze", "--unfreeze", path);
+    isFrozen = false;
+  };
+  return {
+    path,
+    freeze: () => {
+      run("fsfreeze", "--freeze", path);
+      isFrozen = true;
+    },
+    thaw,
+    close: () => {
+      thaw();
+      run("umount", "--lazy", path);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
 }
 
 /** A directory with a file system of its own. */

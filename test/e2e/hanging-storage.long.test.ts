@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { type HangingDisk, openHangingDisk, whyNoHangingDisk } from "../rigs/small-disk.ts";
+import { Cloud } from "./cloud.ts";
+
+const PATIENT = { everyMs: 100, withinMs: 90_000 };
+/** More than Node has threads for files by default. */
+const HANGING = 6;
+const skipped = whyNoQemu() ?? whyNoHangingDisk();
+
+describe.skipIf(skipped !== null)(
+  `volumes on a storage that hangs${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    let cloud: Cloud;
+    let dir: QemuGuestsDir;
+    let disk: HangingDisk;
+    let flavor: string;
+
+    beforeAll(async () => {
+      dir = makeQemuGuestsDir();
+      disk = openHangingDisk();
+      cloud = await Cloud.start({
+        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 1, hostsPerAgent: 1 },
+        env: {
+          BERTH_VOLUMES: "simple",
+          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s" },
+          ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images, BERTH_VOLUME_DIR: disk.path },
+        },
+      });
+      flavor = await cloud.compute.flavor();
+    });
+    afterAll(async () => {
+      disk?.thaw();
+      await cloud?.close();
+      await dir?.remove();
+      disk?.close();
+    });
+    beforeEach(() => cloud.beforeTest());
+
+    const call = async (method: "GET" | "POST", path: string, body?: object) => {
+      const answer = await cloud.compute.call(method, path, body);
+      const text = await answer.text();
+      if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+      return text === "" ? {} : JSON.parse(text);
+    };
+    const booted = async () => {
+      const id = await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID });
+      expect((await cloud.compute.endedOne(id)).status).toBe("ACTIVE");
+      return id;
+    };
+    async function volumeOf(): Promise<string> {
+      const answer = await fetch(`${cloud.apiUrl}/volume/v3/volumes`, {
+        ...{ method: "POST", headers: { "content-type": "application/json", "x-auth-token": "admin" } },
+        body: JSON.stringify({ volume: { size: 1 } }),
+      });
+      const text = await answer.text();
+      if (answer.status !== 202) throw new Error(`POST /volumes: ${answer.status} ${text}`);
+      return (JSON.parse(text) as { readonly volume: { readonly id: string } }).volume.id;
+    }
+    const ticks = (id: string) => guestsOnDisk(dir.instancesPath, id)[0]?.ticks.length ?? 0;
+    async function ticksOn(id: string): Promise<void> {
+      const before = ticks(id);
+      await eventually(`ticks of ${id}`, () => ticks(id) > before, PATIENT);
+    }
+    const isUp = async () => {
+      const { services } = await call("GET", "/os-services?binary=nova-compute");
+      return services.every(({ state }: { readonly state: string }) => state === "up");
+    };
+
+    test("keep neither other guests nor their own from going on, destroy nothing, and are attached when it answers again", async () => {
+      const other = await booted();
+      const ids = await Promise.all(Array.from({ length: HANGING }, booted));
+      const volumes = await Promise.all(ids.map(volumeOf));
+      disk.freeze();
+      for (const [index, id] of ids.entries())
+        await call("POST", `/servers/${id}/os-volume_attachments`, { volumeAttachment: { volumeId: volumes[index] } });
+      // Another guest's orders need the agent's journal.
+      await cloud.compute.changed(other, "os-stop", "SHUTOFF");
+      await cloud.compute.changed(other, "os-start", "ACTIVE");
+      const fresh = await booted();
+      await Promise.all([...ids, other, fresh].map(ticksOn));
+      expect(await isUp()).toBe(true);
+      disk.thaw();
+      for (const id of ids)
+        await eventually(
+          `the volume of ${id}`,
+          async () => {
+            const shown = await cloud.compute.show(id);
+            return shown?.["OS-EXT-STS:task_state"] === null && shown.status === "ACTIVE";
+          },
+          PATIENT,
+        );
+      for (const [index, id] of ids.entries()) {
+        const { volumeAttachments } = await call("GET", `/servers/${id}/os-volume_attachments`);
+        expect(volumeAttachments).toMatchObject([{ volumeId: volumes[index] }]);
+      }
+      await cloud.expectCleanAudit();
+    });
+  },
+);
