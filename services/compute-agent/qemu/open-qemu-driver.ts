@@ -1,6 +1,7 @@
 import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
+import { guestCpuFlags } from "../../../adapters/qemu/guest-cpu-flags.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
@@ -79,6 +80,7 @@ export function openQemuDriver(
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
+    traits: traitsOf(settings),
     userNetwork: settings.userNetwork,
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
@@ -95,10 +97,40 @@ export function openQemuDriver(
         "a guest was handed over to its destination; it is halted until the destination starts it",
       ),
   });
-  const kinds = settings.accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
-  const supported = kinds.map((kind): [string, string, string] => ["x86_64", kind, "hvm"]);
-  return { driver, hypervisor: { type: "QEMU", version, supported_instances: supported } };
+  const hypervisor = hypervisorOf(settings, version);
+  const flagsWith = ({ accel }: ChosenAccel): void => {
+    const flags = learnedFlags({ program, cpuModel: settings.cpuModel ?? CPU_MODELS[accel], accel }, logger);
+    if (flags !== null) hypervisor.guest_cpu_flags = flags;
+  };
+  // The choice may take half a minute. The hosts get the traits of these flags at the next look at them.
+  if (settings.accel === "auto") accelOf().then(flagsWith, () => undefined);
+  else flagsWith(asTold(settings.accel));
+  return { driver, hypervisor };
 }
+
+function hypervisorOf({ accel }: Pick<QemuSettings, "accel">, version: number): OpenedQemuDriver["hypervisor"] {
+  const kinds = accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
+  return { type: "QEMU", version, supported_instances: kinds.map((kind) => ["x86_64", kind, "hvm"]) };
+}
+
+/** The flags of guests' CPUs, or null if QEMU does not tell them. */
+function learnedFlags(
+  { program, cpuModel, accel }: { readonly program: string; readonly cpuModel: string; readonly accel: "tcg" | "kvm" },
+  logger: Logger,
+): string[] | null {
+  try {
+    return [...guestCpuFlags(program, cpuModel, accel)];
+  } catch (error) {
+    logger.warn({ err: error }, "QEMU does not say which CPU flags guests have, so hosts report no traits of them");
+    return null;
+  }
+}
+
+/** What the hardware of guests is, as images ask for it. */
+const traitsOf = ({ vncEnabled, videoModel }: Pick<QemuSettings, "vncEnabled" | "videoModel">): readonly string[] => [
+  ...["HW_ARCH_X86_64", "COMPUTE_ARCH_X86_64", "COMPUTE_STORAGE_BUS_VIRTIO", "COMPUTE_NET_VIF_MODEL_VIRTIO"],
+  ...(vncEnabled ? [`COMPUTE_GRAPHICS_MODEL_${videoModel.toUpperCase()}`] : []),
+];
 
 function madeDirectory(path: string): string {
   try {

@@ -19,6 +19,6 @@ export function qemuCapabilities({
 
 /** The traits of such a host. */
 export const qemuTraits = ({ hasVolumes }: { readonly hasVolumes: boolean }): readonly string[] => [
-  ...["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"],
+  ...["COMPUTE_NODE", "COMPUTE_NET_ATTACH_INTERFACE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"],
   ...(hasVolumes ? [MULTIATTACH_TRAIT] : []),
 ];

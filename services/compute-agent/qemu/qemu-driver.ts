@@ -75,6 +75,8 @@ export interface QemuDriverOptions {
   readonly hasSecretTransfers: boolean;
   /** What guests reach in QEMU's own network, from their next boot on. */
   readonly userNetwork: UserNetwork;
+  /** Traits of the guests' hardware. None if absent. */
+  readonly traits?: readonly string[];
   /** Whether clients may open the displays of guests that have one. */
   readonly hasDisplays: boolean;
   /** How long a guest may take to power off by itself. */
@@ -124,7 +126,7 @@ export class QemuDriver implements Driver {
   constructor(options: QemuDriverOptions) {
     this.#options = options;
     this.#volumes = volumeFilesOf(options);
-    this.traits = qemuTraits({ hasVolumes: this.#volumes !== null });
+    this.traits = [...qemuTraits({ hasVolumes: this.#volumes !== null }), ...(options.traits ?? [])];
     this.capabilities = qemuCapabilities({ hasVolumes: this.#volumes !== null, ...options });
     const { imagesPath: sourceDir, imageCache, onDamaged } = options;
     this.#images = new ImageCache({ sourceDir, dir: imageCache, onDamaged });
@@ -219,7 +221,7 @@ export class QemuDriver implements Driver {
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const { program, transferHost, hasSecretTransfers, sysroot, userNetwork } = this.#options;
     const functions = this.#functions;
-    const dirOf = (attemptId: string) => this.#dirOf(attemptId);
+    const dirOf = this.#dirOf;
     const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
@@ -374,9 +376,7 @@ export class QemuDriver implements Driver {
     };
   }
 
-  #dirOf(attemptId: string): string {
-    return guestDirOf(this.#options.instancesPath, attemptId);
-  }
+  readonly #dirOf = (attemptId: string): string => guestDirOf(this.#options.instancesPath, attemptId);
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
