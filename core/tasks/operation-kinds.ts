@@ -90,7 +90,8 @@ const DEFINITIONS = {
     finalStatus: "as-before",
     taskStates: { any: "migrating" },
   },
-  // A kind of its own, so that conductors and agents of versions that would let the guest run at its destination do not take it.
+  // A kind of its own, so that conductors of versions that would let the guest run at its destination do not take it. Agents of such versions make an empty guest
+  // for it, to which no conductor lets a guest be handed over.
   "live-migrate-paused": {
     ...MOVING_LIVE,
     route: LEAVING_SOURCE,

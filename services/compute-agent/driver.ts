@@ -30,8 +30,8 @@ export interface PrepareControl {
 
 export type PrepareOutcome =
   /**
-   * `listensAt` is the address at which the guest waits for the guest that hands over to it. Only drivers read it: the driver of the source
-   * receives it with its `HandOffOrder`. It may have `LISTENS_AT_CHARS_MAX` characters. It may contain a secret of this one transfer, so it is never logged; the agent's
+   * `listensAt` is the address at which the guest waits for the guest that hands over to it. The driver of the source
+   * receives it with its `HandOffOrder`. Nobody else reads it, apart from the end `://nothing` (see `isOfGuestThatTakesNothing`). It may have `LISTENS_AT_CHARS_MAX` characters. It may contain a secret of this one transfer, so it is never logged; the agent's
    * journal, which keeps it, can be read by its user alone.
    */
   | { readonly kind: "prepared"; readonly listensAt?: string }

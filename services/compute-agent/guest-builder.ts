@@ -1,5 +1,6 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
+import { operationKind } from "../../core/tasks/operation-kinds.ts";
 import { withoutConnection } from "../../core/tasks/server-volumes.ts";
 import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
@@ -150,6 +151,7 @@ export class GuestBuilder {
     if (cancel.signal.aborted) return Promise.resolve(CANCELLED);
     const hasVolumes = (order.server?.volumes.length ?? 0) > 0;
     if (hasVolumes && !this.#driver.capabilities.has("volumes")) return Promise.resolve(WITHOUT_VOLUMES);
+    if (order.movedBy !== "" && operationKind(order.movedBy) === null) return Promise.resolve(unknownMove(order));
     const isSigned = (order.server?.trustedCerts.length ?? 0) > 0;
     if (isSigned && !this.#driver.capabilities.has("trusted-certs")) return Promise.resolve(withoutCerts(order));
     const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
@@ -260,6 +262,12 @@ export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "fail
 const withoutCerts = ({ movedBy }: Build): PrepareOutcome => ({
   ...{ kind: "failed", failure: movedBy === "" ? "abort" : "reschedule", reason: NO_TRUSTED_CERTS },
 });
+
+/** The guest of a move of a later version may have to wait for the source's guest, which is stopped or destroyed when it has handed over. */
+const unknownMove = ({ movedBy }: Build): PrepareOutcome => {
+  const reason = `this host's agent does not know moves of the kind "${movedBy}": update it, and move the server again`;
+  return { kind: "failed", failure: "reschedule", reason };
+};
 
 /** Fails a guest whose address is too long to be told to the guest that moves to it. */
 function checked(outcome: PrepareOutcome): PrepareOutcome {

@@ -22,6 +22,9 @@ import type { FakeScript } from "./fake-script.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
 
+/** A new server comes from no host. */
+const NOWHERE = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
+
 /** A fake conductor on a real wire. It welcomes agents and records their messages. */
 class WireConductor {
   readonly messages: NonNullable<AgentMessage["body"]>[] = [];
@@ -49,11 +52,16 @@ class WireConductor {
     );
   }
 
-  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000, spec: Partial<ServerSpec> = {}): void {
+  build(
+    attempt: number,
+    fake: FakeScript = {},
+    timeoutMs = 60_000,
+    spec: Partial<ServerSpec> = {},
+    from = NOWHERE,
+  ): void {
     const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) }, ...spec });
     const value = { host: "h", attemptId: `t${attempt}/0`, server, allocation: undefined, timeoutMs, traceparent: "" };
-    const nowhere = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
-    this.stream?.send({ body: { $case: "build", value: { ...value, ...nowhere } } });
+    this.stream?.send({ body: { $case: "build", value: { ...value, ...from } } });
   }
 
   order(what: "start" | "destroy", attempt: number, attemptId = `t${attempt}/0`): void {
@@ -256,6 +264,20 @@ describe("an agent", () => {
       reason: "Trusted image certificates provided on host that does not support certificate validation.",
     });
     one.build(2);
+    await one.state(2, GUEST_STATE_PREPARED);
+    expect(driver.guests().map(({ attemptId }) => attemptId)).toEqual(["t2/0"]);
+  });
+
+  test("prepares no guest for a kind of move that it does not know, since it may need another guest than this version makes", async () => {
+    const { driver } = await startAgent();
+    const from = { movedFromHost: "h0", movedFromAttemptId: "t0/0" };
+    one.build(1, {}, 60_000, {}, { ...from, movedBy: "migrate-by-post" });
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({
+      failure: FailureKind.FAILURE_KIND_RESCHEDULE,
+      reason:
+        'this host\'s agent does not know moves of the kind "migrate-by-post": update it, and move the server again',
+    });
+    one.build(2, {}, 60_000, {}, { ...from, movedBy: "migrate" });
     await one.state(2, GUEST_STATE_PREPARED);
     expect(driver.guests().map(({ attemptId }) => attemptId)).toEqual(["t2/0"]);
   });

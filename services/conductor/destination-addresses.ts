@@ -1,6 +1,7 @@
-import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
+import { isOfGuestThatTakesNothing, LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
+import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, GuestState, type PortDevice } from "../../proto/gen/berth/agent.ts";
 import { NO_NEEDS } from "./neighbour-needs.ts";
@@ -44,6 +45,17 @@ export class DestinationAddresses {
   lacks({ ask, selection }: Pick<AskEffect, "ask" | "selection">): boolean {
     const needs = ask === "hand-over" || (ask === "start-destination" && directPortIds(this.#facts.after).size > 0);
     return needs && !this.#known.has(selection);
+  }
+
+  /**
+   * Why the source must not be told to hand over to the destination: an agent that does not know a kind of live move makes an empty guest, and an agent of such a
+   * version at the source would end its guest for it. Null if it may be told.
+   */
+  whyNotTo({ ask, selection }: Pick<AskEffect, "ask" | "selection">): string | null {
+    if (ask !== "hand-over" || !isLiveMove(this.#facts.kind)) return null;
+    if (!isOfGuestThatTakesNothing(this.of(selection))) return null;
+    const host = destinationOf(this.#facts, selection)?.host;
+    return `${host} has prepared a guest that takes no memory: update that host's agent, and migrate the server again`;
   }
 
   /** Handles a destination's report on its guest. Returns true when the destination was asked for it and has now answered. */

@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { StepOutcome } from "../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import { AttemptReport, type ConductorMessage, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
@@ -11,8 +12,8 @@ import { OperationRun } from "./operation-run.ts";
 
 const SPAN = { traceparent: "", traceId: "", end: () => {} };
 
-/** A resize of server 1 from host 0 to host 1 that continues at a stage, and what it does there. */
-function resizeAt(stage: string, guests: { readonly isBeside: boolean }, others: object = {}) {
+/** A move of server 1 from host 0 to host 1 that continues at a stage, and what it does there. */
+function moveAt(kind: OperationKind, stage: string, guests: { readonly isBeside: boolean }, others: object = {}) {
   const clock = new ManualClock();
   const done: string[] = [];
   const steps: OperationStep[] = [];
@@ -44,7 +45,7 @@ function resizeAt(stage: string, guests: { readonly isBeside: boolean }, others:
   };
   const operation = {
     ...{
-      kind: "resize",
+      kind,
       source: { host: hostName(0), attemptId: "b/0", allocation: undefined },
       destination: undefined,
     },
@@ -61,6 +62,9 @@ function resizeAt(stage: string, guests: { readonly isBeside: boolean }, others:
   run.begin({ ...{ taskId: task.id, stage, step: 2, selection: 0, signal: null, revision: 2, reason: "" } }, []);
   return { run, clock, done, steps };
 }
+
+const resizeAt = (stage: string, guests: { readonly isBeside: boolean }, others: object = {}) =>
+  moveAt("resize", stage, guests, others);
 
 const settled = async () => {
   for (let turns = 0; turns < 5; turns += 1) await setImmediate();
@@ -134,3 +138,25 @@ test("a host that is lost and back while the guest's network is awaited is not t
   await settled();
   expect([done, sent]).toEqual([[], ["power"]]);
 });
+
+test.each([
+  ["live-migrate-paused", ["build host-1", "commit restoring"]],
+  ["live-migrate", ["build host-1", "commit restoring"]],
+  ["rebuild", ["build host-1", "handOff host-0"]],
+] as const)(
+  "a destination that prepared a guest without waiting for the source's one ends the hand-over of a live move, not of a rebuild (%s)",
+  async (kind, course) => {
+    const { run, done, steps } = moveAt(kind, "handing-over", { isBeside: false });
+    await settled();
+    run.reported(
+      AttemptReport.fromPartial({
+        ...{ host: hostName(1), serverUuid: serverId(1), attemptId: `${taskId(7)}/0` },
+        ...{ state: GuestState.GUEST_STATE_PREPARED, listensAt: "qemu://nothing" },
+      }),
+      0,
+    );
+    await settled();
+    expect(done.slice(0, 2)).toEqual(course);
+    if (kind !== "rebuild") expect(steps[0]?.attempts[0]?.reason).toMatch(/^host-1 .* update that host's agent/);
+  },
+);

@@ -49,9 +49,9 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
 
 /**
- * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and
- * a deadline for the host's work. Only harmless orders (prepare, hand over) are given up at the deadline. A host that was told to start or
- * destroy a guest is asked until it answers, or until the route can do without its answer.
+ * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and a deadline for the host's
+ * work. Only harmless orders (prepare, hand over) are given up at the deadline. A host that was told to start or destroy a guest is asked until it answers, or until
+ * the route can do without its answer.
  */
 export class OperationRun implements TaskRun {
   readonly tenure: Tenure;
@@ -287,10 +287,11 @@ export class OperationRun implements TaskRun {
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
-    const isUnknown = this.#addresses.lacks(asked);
-    if (isUnknown) this.#learnAddress(asked);
-    if (isUnknown || this.#binding.holdsUp(asked, isWanted, bound)) return;
-    if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
+    const unfit = this.#addresses.whyNotTo(asked);
+    if (this.#addresses.lacks(asked)) this.#learnAddress(asked);
+    else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
+    else if (this.#binding.holdsUp(asked, isWanted, bound)) return;
+    else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
     // The promise rejects only when the conductor stops.
     else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
@@ -340,10 +341,9 @@ export class OperationRun implements TaskRun {
   }
 
   #awaitHost(asked: AskedGuest): void {
-    this.#timers.wait(this.#ports.settings.hostGraceMs, () => {
-      // The promise rejects only when the conductor stops.
-      this.#leaveHost(asked).catch(() => this.abandon());
-    });
+    // The promise rejects only when the conductor stops.
+    const leave = () => void this.#leaveHost(asked).catch(() => this.abandon());
+    this.#timers.wait(this.#ports.settings.hostGraceMs, leave);
   }
 
   /**

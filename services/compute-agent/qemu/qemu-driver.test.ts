@@ -225,3 +225,19 @@ test("an interface that an earlier version has given a guest is known by its MAC
   await made.setInterfaces(name, [{ portId: "p1", macAddress: mac, slot: 1 }], new AbortController().signal);
   expect(readGuestRecord(dirOf(1))?.machine.interfaces).toEqual(interfaces);
 });
+
+test("a guest that is to be handed over with its memory is kept if the destination's guest takes nothing", async () => {
+  const [guest] = [await runningGuest(1), await startDeafQemu(1)];
+  const order = {
+    ...guest,
+    toHost: "h2",
+    toAttemptId: "t2/0",
+    listensAt: "qemu://nothing",
+    force: false,
+    orderId: "o",
+  };
+  const handing = opened().handOff({ ...order, live: true }, new AbortController().signal, () => undefined);
+  await expect(handing).rejects.toThrow(/host h2 .* update that host's agent/);
+  expect(readGuestRecord(dirOf(1))?.handedTo).toBeNull();
+  expect(processes.at(-1)?.exitCode).toBeNull();
+});

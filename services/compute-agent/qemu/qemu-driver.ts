@@ -54,7 +54,7 @@ import { foundRecord, releaseDevices } from "./release-devices.ts";
 import { replaceVolume } from "./replace-volume.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
-import { parseTransferAddress } from "./transfer-address.ts";
+import { addressToHandOverTo } from "./transfer-address.ts";
 
 export interface QemuDriverOptions {
   readonly clock: Clock;
@@ -258,8 +258,8 @@ export class QemuDriver implements Driver {
     signal: AbortSignal,
     onProgress: (progress: TransferProgress) => void,
   ): Promise<void> {
-    const { toAttemptId, listensAt } = order;
-    const to = parseTransferAddress(listensAt);
+    const { toAttemptId } = order;
+    const to = addressToHandOverTo(order);
     const isResumed = order.force && this.#calledOff.takeUp(order, toAttemptId);
     const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
     const { handedTo } = guest.record;

@@ -1,6 +1,8 @@
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { TransferTarget } from "../../../adapters/qemu/transfer.ts";
 import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import { bracketedHost } from "../../../runtime/address-text.ts";
+import type { HandOffOrder } from "../driver.ts";
 
 /** The address at which a prepared guest waits for the guest that moves to it. */
 export interface TransferAddress extends TransferTarget {
@@ -59,6 +61,20 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const interfaces = query.get("interfaces") ?? "";
   const roles = query.get("roles");
   return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles };
+}
+
+/**
+ * The address to which an order hands a guest over; null for a destination that takes nothing. Throws if the guest is to be handed over with its memory to such a
+ * destination: its agent does not know the kind of move, and the memory would be lost.
+ */
+export function addressToHandOverTo({ listensAt, live, toHost }: HandOffOrder): TransferAddress | null {
+  const to = parseTransferAddress(listensAt);
+  if (to === null && live)
+    throw new QemuError(
+      "state",
+      `host ${toHost} has prepared a guest that takes no memory: update that host's agent, and migrate the server again`,
+    );
+  return to;
 }
 
 function portOf(url: URL, name: string): number | null {
