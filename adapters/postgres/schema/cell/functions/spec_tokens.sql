@@ -39,9 +39,12 @@ begin
     end if;
     tag := get_byte(bytes, at);
     at := at + 1;
+    -- A damaged message ends too early. Its row can be written all the same.
+    exit when at > last;
     if tag > 127 then
       tag := (tag & 127) | (get_byte(bytes, at) << 7);
       at := at + 1;
+      exit when at > last;
     end if;
     len := get_byte(bytes, at);
     at := at + 1;
@@ -49,6 +52,9 @@ begin
       len := len & 127;
       shift := 7;
       loop
+        if at > last then
+          return found;
+        end if;
         part := get_byte(bytes, at);
         at := at + 1;
         if shift < 28 then
@@ -74,7 +80,7 @@ begin
       return found;
     elsif outer_field = 18 then
       if field = 5 then
-        address := convert_from(substring(bytes from at + 1 for len), 'UTF8');
+        address := encode(substring(bytes from at + 1 for len), 'escape');
         found := found || ('ip=' || address);
         if position(':' in address) > 0 and not 'ip6' = any (found) then
           found := found || 'ip6'::text;
@@ -85,7 +91,7 @@ begin
       if field = 1 and (len = 9 and substring(bytes from at + 1 for len) = 'kernel_id'
         or len = 10 and substring(bytes from at + 1 for len) = 'ramdisk_id')
       then
-        found := found || convert_from(substring(bytes from at + 1 for len), 'UTF8');
+        found := found || encode(substring(bytes from at + 1 for len), 'escape');
       end if;
       at := at + len;
     elsif field = 18 or field = 11 then
