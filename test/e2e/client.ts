@@ -62,14 +62,14 @@ export class ComputeApi {
 
   /** Returns null when there is no such server. */
   async show(uuid: string): Promise<ServerDetail | null> {
-    const answer = await this.call("GET", `/servers/${uuid}`);
+    const answer = await this.#look(`/servers/${uuid}`);
     if (answer.status === 404) return null;
     return (await read<{ server: ServerDetail }>(answer, 200)).server;
   }
 
   /** All servers, newest first. */
   async list(): Promise<readonly ServerDetail[]> {
-    return (await this.#expect<{ servers: ServerDetail[] }>(200, "GET", "/servers/detail?limit=1000")).servers;
+    return (await read<{ servers: ServerDetail[] }>(await this.#look("/servers/detail?limit=1000"), 200)).servers;
   }
 
   async delete(uuid: string): Promise<void> {
@@ -133,6 +133,15 @@ export class ComputeApi {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(60_000),
     });
+  }
+
+  /** Reads, and asks again as long as the api is busy: a busy machine may keep it from its database for seconds. */
+  #look(path: string): Promise<Response> {
+    const isAnswered = async () => {
+      const answer = await this.call("GET", path);
+      return answer.status !== 503 && answer;
+    };
+    return eventually(`an answer to GET ${path} that is not 503`, isAnswered, PATIENT);
   }
 
   async #expect<Answer>(
