@@ -27,7 +27,7 @@ test("a direct port gets a function of the provider of its group, in the slot of
     ],
     portRequests: [request("b", "_PORT0"), request("c", "_PORT1", "attached")],
   };
-  expect(directPorts(server, claim({ _PORT0: "card" }), macOf)).toEqual({
+  expect(directPorts(server, claim({ _PORT0: "card" }), { macOf, isNew: true })).toEqual({
     kind: "read",
     ports: [
       { portId: "b", mac: "mac of b", slot: 2, provider: "card", connection: { vlan: 105, isTrusted: false } },
@@ -40,8 +40,13 @@ test.each([
   ["nothing was claimed for it", []],
   ["its claim names no provider", [request("b", "_PORT0")]],
 ])("a direct port is refused when %s", (_when, portRequests) => {
-  const read = directPorts({ ports: [port("b")], portRequests }, claim({}), macOf);
+  const read = directPorts({ ports: [port("b")], portRequests }, claim({}), { macOf, isNew: true });
   expect(read).toEqual({ kind: "refused", reason: expect.stringContaining("has no virtual function (SRIOV_NET_VF)") });
+});
+
+test("a direct port for which nothing was claimed stays an ordinary interface in a server that has it already and moves", () => {
+  const server = { ports: [port("b")], portRequests: [] };
+  expect(directPorts(server, claim({}), { macOf, isNew: false })).toEqual({ kind: "read", ports: [] });
 });
 
 test.each<readonly [string, PortVif | undefined, object | null]>([

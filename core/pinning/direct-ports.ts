@@ -29,19 +29,20 @@ export const directPortIds = ({ portRequests }: Pick<ServerSpec, "portRequests">
   new Set(portRequests.filter(({ resources }) => (resources[VF_CLASS] ?? 0) > 0).map(({ portId }) => portId));
 
 /**
- * Reads which ports of a server need a virtual function, and of which provider. `macOf` gives the MAC address of a port that names none. Refuses a direct port
- * for which nothing was claimed, and a connection that the host cannot make.
+ * Reads which ports of a server need a virtual function, and of which provider. `macOf` gives the MAC address of a port that names none. Refuses a connection
+ * that the host cannot make, and in a server that `isNew` a direct port for which nothing was claimed. An older server may have got an ordinary interface for such
+ * a port, which it keeps wherever it moves.
  */
 export function directPorts(
   server: Pick<ServerSpec, "ports" | "portRequests">,
   allocation: AllocationRequest | undefined,
-  macOf: (portId: string) => string,
+  { macOf, isNew }: { readonly macOf: (portId: string) => string; readonly isNew: boolean },
 ): Read<{ readonly ports: readonly DirectPort[] }> {
   const asking = directPortIds(server);
   const ports: DirectPort[] = [];
   for (const { portId, macAddress = macOf(portId), slot, vif } of guestInterfaces(server.ports).interfaces) {
     if (!asking.has(portId)) {
-      if (vif?.vnicType === DIRECT_VNIC) return refused(unclaimed(portId));
+      if (isNew && vif?.vnicType === DIRECT_VNIC) return refused(unclaimed(portId));
       continue;
     }
     const request = server.portRequests.find((one) => one.portId === portId && one.resources[VF_CLASS] !== undefined);

@@ -93,7 +93,7 @@ export class GuestPins {
   }
 
   #choose(
-    { host, serverUuid, attemptId, server, allocation }: PrepareOrder,
+    { host, serverUuid, attemptId, server, allocation, movedFrom }: PrepareOrder,
     needs: GuestNeeds,
     holders: readonly CpuHolder[],
   ): GuestPinning | undefined {
@@ -110,7 +110,7 @@ export class GuestPins {
       newUuid: (index) => derivedProviderUuid(`device ${index} of ${host} ${attemptId}`),
     });
     if (found.kind === "refused") throw new Error(found.reason);
-    const direct = directPorts(server, allocation, macOf);
+    const direct = directPorts(server, allocation, { macOf, isNew: movedFrom === null });
     if (direct.kind === "refused") throw new Error(direct.reason);
     const connected = connectPorts(found.devices, direct.ports, { layout, own: devicesOf(own) });
     if (connected.kind === "refused") throw new Error(connected.reason);

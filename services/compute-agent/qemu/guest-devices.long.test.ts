@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
@@ -8,7 +8,7 @@ import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
-import { makeSysroot, type SysrootPlan, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
+import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import {
   guestsOnDisk,
   makeQemuGuestsDir,
@@ -17,47 +17,12 @@ import {
   qemuDriverIn,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
+import { standInQemu, usableCard, VFS } from "../../../test/rigs/stand-in-devices.ts";
 import type { PrepareOrder } from "../driver.ts";
 import type { QemuDriver, QemuDriverOptions } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
-const VFS = ["0000:3b:02.0", "0000:3b:02.1"] as const;
 const PLACE = { provider: "card", resourceClass: "SRIOV_NET_VF", addresses: VFS, mdev: null };
-
-/** A card whose two virtual functions are bound to vfio-pci. The real host does not have it, so QEMU itself cannot open them. */
-const usableCard = () =>
-  makeSysroot(
-    sriovCard(),
-    ...VFS.map(
-      (address, index): SysrootPlan => ({
-        [`/sys/devices/pci0000:3a/${address}/driver`]: { link: "../../../bus/pci/drivers/vfio-pci" },
-        [`/dev/vfio/${70 + index}`]: "",
-      }),
-    ),
-  );
-
-/**
- * A QEMU with another device in the place of each device of the host. As with the kernel's own ones, one process at a time can open it. A QEMU
- * inherits the open lock.
- */
-function standInQemu({ path }: QemuGuestsDir): string {
-  const program = join(path, "qemu-with-stand-ins");
-  const script = `#!/bin/bash
-args=()
-for arg; do
-  if [[ $arg =~ ^vfio-pci,host=([^,]+),id=(.*)$ ]]; then
-    exec {lock}>>"${path}/\${BASH_REMATCH[1]}"
-    flock -n $lock || { echo "\${BASH_REMATCH[1]}: Device or resource busy" >&2; exit 1; }
-    arg="pci-testdev,id=\${BASH_REMATCH[2]}"
-  fi
-  args+=("$arg")
-done
-exec qemu-system-x86_64 "\${args[@]}"
-`;
-  writeFileSync(program, script);
-  chmodSync(program, 0o755);
-  return program;
-}
 
 describe.skipIf(whyNoQemu() !== null)(
   `a guest with devices of its host${whyNoQemu() === null ? "" : " (skipped: no QEMU)"}`,
@@ -184,171 +149,6 @@ describe.skipIf(whyNoQemu() !== null)(
       expect(readGuestRecord(dirOf(1))?.pinning?.devices).toEqual([{ kind: "mdev", uuid, ...mdev, isFound: true }]);
       await driver.destroy(nameOf(1));
       expect(readFileSync(join(sysroot, remove), "utf8")).toBe("");
-    });
-
-    describe("for a direct port", () => {
-      const PORT = "0a1e0000-7075-4000-8000-00000000000a";
-      const MAC = "fa:16:3e:00:00:0a";
-      const SET = `ip link set dev ens1f0 vf 0 mac ${MAC} vlan 105`;
-      const CLEARED = "ip link set dev ens1f0 vf 0 mac 00:00:00:00:00:00 vlan 0";
-      const DISTRUSTED = "ip link set dev ens1f0 vf 0 trust off";
-      const vif = { type: "hw_veb", details: '{"vlan":"105"}', vnicType: "direct", profile: "{}" };
-      const port = {
-        ...{ portId: PORT, networkId: "n", tag: "", networkName: "", addresses: [], slot: 0, floatingAddresses: [] },
-        macAddress: MAC,
-      };
-      const request = {
-        portId: PORT,
-        suffix: "_PORT0",
-        resources: { SRIOV_NET_VF: 1 },
-        requiredTraits: [],
-        provider: "",
-        groupId: "",
-      };
-      const allocation = { items: oneVf, mappings: { _PORT0: "card" } };
-      const asked = { portId: PORT, slot: 1, macAddress: MAC };
-      /** The programs that were run for the network card. */
-      let ran: string[];
-      let refused: string | null;
-      beforeEach(() => {
-        ran = [];
-        refused = null;
-      });
-      const runProgram = async (program: string, args: readonly string[]) => {
-        ran.push([program, ...args].join(" "));
-        if (refused !== null) throw new Error(refused);
-      };
-      const openedWith = (options: Partial<QemuDriverOptions> = {}) =>
-        opened(usableCard(), { program: standInQemu(dir), shutdownMs: 200, runProgram, ...options });
-      const spec = (values: object = {}) =>
-        serverSpec(1, {
-          ...{ flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID, portRequests: [request] },
-          ports: [{ ...port, vif }],
-          ...values,
-        });
-      const prepareDirect = (moved: Partial<PrepareOrder> = {}) =>
-        prepare(1, [], { server: spec(), allocation, ...moved });
-      const deviceOption = () => programOf(1).find((option) => option.startsWith("pci-testdev"));
-
-      test("has the port's MAC address and VLAN before it starts, in the slot of the port's interface, and no other interface", async () => {
-        openedWith();
-        expect(await prepareDirect()).toMatchObject({ kind: "prepared" });
-        expect(ran).toEqual([SET, DISTRUSTED]);
-        expect(deviceOption()).toBe(`pci-testdev,id=port-${PORT},bus=slot1`);
-        expect(programOf(1).join(" ")).not.toContain("virtio-net");
-        await driver.start(nameOf(1), NEVER);
-        await ticks("task-1/0");
-        // Another agent may have been killed before it could set them.
-        expect(ran).toEqual([SET, DISTRUSTED, SET, DISTRUSTED]);
-        expect(driver.pinningOf(nameOf(1))?.devices).toMatchObject([
-          { address: VFS[0], port: { portId: PORT, slot: 1 } },
-        ]);
-      });
-
-      test("loses them when it is stopped, gets them again when it is started, also by another agent, and loses them when it is destroyed", async () => {
-        openedWith();
-        await prepareDirect();
-        await driver.start(nameOf(1), NEVER);
-        await driver.power(nameOf(1), "stop", NEVER);
-        expect(ran.splice(0).slice(4)).toEqual([CLEARED, DISTRUSTED]);
-        driver.close();
-        openedWith();
-        await driver.power(nameOf(1), "start", NEVER);
-        expect(ran.splice(0)).toEqual([SET, DISTRUSTED]);
-        await driver.destroy(nameOf(1));
-        expect(ran).toEqual([CLEARED, DISTRUSTED]);
-      });
-
-      test("is not built, and not started, where the card does not take them, and the reason names the port", async () => {
-        openedWith();
-        refused = "ip link: RTNETLINK answers: Operation not permitted";
-        const reason = `could not get the MAC address ${MAC} and the VLAN 105 of port ${PORT}`;
-        const outcome = await prepareDirect();
-        expect(outcome).toEqual({ kind: "failed", failure: "reschedule", reason: expect.stringContaining(reason) });
-        expect(findRunningQemu(dirOf(1))).toBeNull();
-        // The card must have forgotten the port before another guest gets the function.
-        await expect(driver.destroy(nameOf(1))).rejects.toThrow("keeps the MAC address and the VLAN");
-        refused = null;
-        await driver.destroy(nameOf(1));
-        await prepareDirect();
-        await driver.start(nameOf(1), NEVER);
-        await driver.power(nameOf(1), "stop", NEVER);
-        refused = "ip link: RTNETLINK answers: Invalid argument";
-        await expect(driver.power(nameOf(1), "start", NEVER)).rejects.toThrow(reason);
-        expect(findRunningQemu(dirOf(1))).toBeNull();
-      });
-
-      test("is refused where Neutron binds the port in another way, and where the claim has no function for it", async () => {
-        openedWith();
-        const ovs = spec({ ports: [{ ...port, vif: { ...vif, type: "ovs" } }] });
-        expect(await prepareDirect({ server: ovs })).toMatchObject({
-          reason: expect.stringContaining("is bound as ovs"),
-        });
-        const unclaimed = spec({ portRequests: [] });
-        expect(await prepareDirect({ server: unclaimed, allocation: { items: [], mappings: {} } })).toMatchObject({
-          reason: expect.stringContaining(
-            `port ${PORT} has the VNIC type direct, and the server's claim has no virtual function`,
-          ),
-        });
-        expect(ran).toEqual([]);
-      });
-
-      test("is left to the guest that moves away until that one has stopped, and starts with what the start order says of the port", async () => {
-        openedWith();
-        await prepareDirect();
-        await driver.start(nameOf(1), NEVER);
-        const to = { host: "h2", serverUuid: nameOf(1).serverUuid, attemptId: "task-2/0" };
-        const server = spec({ ports: [port] });
-        const items = [{ ...oneVf[0]!, provider: "other" }];
-        driver.close();
-        const other = { ...PLACE, provider: "other", addresses: [VFS[1]] };
-        openedWith({ layoutOf: (host) => ({ places: [], cores: [], devices: host === "h2" ? [other] : [PLACE] }) });
-        ran = [];
-        const move = {
-          ...to,
-          server,
-          movedFrom: { ...nameOf(1), by: "migrate" },
-          allocation: { items, mappings: { _PORT0: "other" } },
-        };
-        const outcome = await prepare(1, [], move);
-        if (outcome.kind !== "prepared") throw new Error(outcome.reason);
-        expect(ran).toEqual([]);
-        const { listensAt = "" } = outcome;
-        const handOff = {
-          ...nameOf(1),
-          toHost: "h2",
-          toAttemptId: to.attemptId,
-          listensAt,
-          orderId: "o",
-          live: false,
-          force: false,
-        };
-        await driver.handOff(handOff, NEVER, () => undefined);
-        expect(ran).toEqual([CLEARED, DISTRUSTED]);
-        await expect(driver.start(to, NEVER)).rejects.toThrow("Neutron has not told its VLAN");
-        await driver.setInterfaces(to, [{ ...asked, vif: { ...vif, details: '{"vlan":"7"}' } }], NEVER);
-        await driver.start(to, NEVER);
-        expect(ran.slice(2)).toEqual([
-          `ip link set dev ens1f0 vf 1 mac ${MAC} vlan 7`,
-          "ip link set dev ens1f0 vf 1 trust off",
-        ]);
-      });
-
-      test("goes back to the host when the port is detached, and no port can get one later", async () => {
-        openedWith();
-        await prepareDirect();
-        await driver.start(nameOf(1), NEVER);
-        await driver.power(nameOf(1), "stop", NEVER);
-        ran = [];
-        await driver.setInterfaces(nameOf(1), [], NEVER);
-        expect(ran).toEqual([CLEARED, DISTRUSTED]);
-        expect(driver.pinningOf(nameOf(1))?.devices).toEqual([]);
-        await expect(driver.setInterfaces(nameOf(1), [{ ...asked, vif }], NEVER)).rejects.toThrow(
-          `the guest has no virtual function for port ${PORT}`,
-        );
-        await driver.power(nameOf(1), "start", NEVER);
-        expect(deviceOption()).toBeUndefined();
-      });
     });
 
     test("is refused with the reason when all functions belong to guests, until one of these is destroyed", async () => {

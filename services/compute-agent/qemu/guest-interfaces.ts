@@ -81,14 +81,8 @@ async function followPorts(
   const { pinning } = guest.record;
   const direct = portDevices(pinning?.devices);
   const isDirect = new Set(direct.map(({ port }) => port.portId));
-  const stranger = wanted.find(({ portId, vif }) => vif?.vnicType === DIRECT_VNIC && !isDirect.has(portId));
-  if (stranger !== undefined)
-    throw new QemuError(
-      "state",
-      `the guest has no virtual function for port ${stranger.portId}, which has the VNIC type ${DIRECT_VNIC}: create a server with the port`,
-    );
+  const followed = followedPorts(guest, wanted);
   if (pinning === undefined || direct.length === 0) return wanted;
-  const followed = new Map(direct.map((device) => [device.port.portId, asConnected(device, wanted)]));
   const devices: readonly HostDevice[] = (pinning.devices ?? []).map((device) =>
     device.kind === "pci" && device.port !== undefined ? (followed.get(device.port.portId) ?? device) : device,
   );
@@ -96,6 +90,29 @@ async function followPorts(
   for (const device of direct.filter(({ port }) => wanted.every(({ portId }) => portId !== port.portId)))
     await giveBack(guest, device, { functions, signal });
   return wanted.filter(({ portId }) => !isDirect.has(portId));
+}
+
+/**
+ * The guest's functions as their ports are connected now, by the port. Throws for ports that cannot be connected: a direct one for which the guest has no
+ * function, and one that Neutron binds in another way. A guest that was built without functions keeps the ordinary interface that it has for its direct port.
+ */
+export function followedPorts(
+  { record }: Pick<QemuGuest, "record">,
+  wanted: readonly GuestInterface[],
+): ReadonlyMap<string, PortDevice> {
+  const direct = portDevices(record.pinning?.devices);
+  const isDirect = new Set(direct.map(({ port }) => port.portId));
+  const present = namedInterfaces(record.machine);
+  const stranger = wanted.find(
+    (one) =>
+      one.vif?.vnicType === DIRECT_VNIC && !isDirect.has(one.portId) && !present.some((has) => isOfPort(has, one)),
+  );
+  if (stranger !== undefined)
+    throw new QemuError(
+      "state",
+      `the guest has no virtual function for port ${stranger.portId}, which has the VNIC type ${DIRECT_VNIC}: create a server with the port`,
+    );
+  return new Map(direct.map((device) => [device.port.portId, asConnected(device, wanted)]));
 }
 
 /** The device as the port's present connection has it. What is not told now stays as it is. */

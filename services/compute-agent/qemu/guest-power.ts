@@ -16,7 +16,7 @@ import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import { STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
-import { changeInterfaces, ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
+import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
@@ -102,7 +102,7 @@ export interface WantedInterfaces {
   readonly bridge: string | null;
 }
 
-/** Restarts the guest. A soft reboot lets it shut down first. A hard one gives it the `wanted` interfaces while it has no QEMU. Ends a rescue. */
+/** Restarts the guest. A soft reboot lets it shut down first. A hard one gives it the `wanted` interfaces while it has no QEMU, and is refused before that if they cannot be connected. Ends a rescue. */
 export async function rebootGuest(
   guest: QemuGuest,
   control: PowerControl & {
@@ -117,9 +117,11 @@ export async function rebootGuest(
     return run(guest, control);
   }
   if (control.wanted !== null) {
+    const { interfaces, bridge } = control.wanted;
+    // What cannot be connected is refused while the guest runs still.
+    followedPorts(guest, interfaces);
     await guest.end();
     await guest.change({ isSuspended: false });
-    const { interfaces, bridge } = control.wanted;
     await changeInterfaces(guest, interfaces, { bridge, functions: control.functions, signal: control.signal });
   }
   return boot(guest, control);
