@@ -102,7 +102,7 @@ export async function removeHost(deps: OperatorDeps, id: number, name: string): 
     await refuseMove(deps, name, { from: zone, to: null });
   const outcome = await deps.stores.aggregates.removeHost(id, name);
   if (outcome.kind === "unknown") throw aggregateNotFound(id);
-  if (outcome.kind === "host-absent") throw notFound(`Aggregate ${id} has no host ${name.slice(0, 255)}.`);
+  if (outcome.kind === "host-absent") throw notFound(`Cannot remove host ${name.slice(0, 255)} in aggregate ${id}`);
   await deps.syncer.syncSoon([name]);
   return outcome.aggregate;
 }
