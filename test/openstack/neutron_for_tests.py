@@ -36,6 +36,8 @@ def token_filter(_global_conf, **_local_conf):
 
 def main():
     url = sys.argv.pop(1)
+    # It patches the standard library, which has to come before SQLAlchemy is loaded; else concurrent requests share one database session.
+    import neutron.cmd.eventlet  # noqa: F401
     from neutron.db.migration.models import head  # noqa: F401
     from neutron_lib.db import model_base
     import sqlalchemy

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { startChildServer } from "../../runtime/child-server.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { isAsked } from "./is-asked.ts";
+import { type RealKeystone, tokenSettings } from "./real-keystone.ts";
 
 // Debian's packages cinder-api, cinder-scheduler and cinder-volume are used.
 const PASTE = "/etc/cinder/api-paste.ini";
@@ -25,17 +26,21 @@ export interface RealCinder {
   stop(): Promise<void>;
 }
 
-/** Starts Cinder with its NFS driver, whose only share is a directory, on sqlite and without Keystone or RabbitMQ. */
-export async function startRealCinder(): Promise<RealCinder> {
+/**
+ * Starts Cinder with its NFS driver, whose only share is a directory, on sqlite and without RabbitMQ. Without a Keystone, tokens are those that `cinder_for_tests.py`
+ * knows, and `call` uses one of them. `more`: further lines of its configuration.
+ */
+export async function startRealCinder(keystone: RealKeystone | null = null, more = ""): Promise<RealCinder> {
   const dir = await mkdtemp(join(tmpdir(), "berth-cinder-"));
   const remove = () => rm(dir, { recursive: true, force: true });
   const mounts = join(dir, "mnt");
   await mkdir(join(mounts, createHash("md5").update(EXPORT).digest("hex")), { recursive: true });
-  await writeFiles(dir);
+  await writeFiles(dir, keystone === null);
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => {
-      writeFileSync(join(dir, "cinder.conf"), configuration(dir, port));
+      const tokens = keystone === null ? "" : tokenSettings(keystone);
+      writeFileSync(join(dir, "cinder.conf"), configuration(dir, port) + tokens + more);
       const program = ["/usr/bin/python3", join(dir, "cinder_for_tests.py")];
       return [
         `PYTHONPATH=${dir}`,
@@ -69,8 +74,9 @@ export async function startRealCinder(): Promise<RealCinder> {
   };
   try {
     // The scheduler hears of the driver some time after the API answers.
+    const token = (await keystone?.issue()) ?? "service-token";
     const hasDriver = async () => {
-      const { pools } = await call("service-token", "GET", "scheduler-stats/get_pools");
+      const { pools } = await call(token, "GET", "scheduler-stats/get_pools");
       return Object.keys(pools ?? {}).length > 0;
     };
     await eventually("Cinder's scheduler knows the driver", hasDriver, { everyMs: 200, withinMs: 60_000 });
@@ -81,7 +87,7 @@ export async function startRealCinder(): Promise<RealCinder> {
   return { url, mounts, call, stop };
 }
 
-async function writeFiles(dir: string): Promise<void> {
+async function writeFiles(dir: string, hasOwnTokens: boolean): Promise<void> {
   await copyFile(PROGRAM, join(dir, "cinder_for_tests.py"));
   await copyFile(FILTERS, join(dir, "resource_filters.json"));
   await writeFile(join(dir, "nfs_shares"), `${EXPORT}\n`);
@@ -92,7 +98,7 @@ async function writeFiles(dir: string): Promise<void> {
   const filter = "\n[filter:token]\npaste.filter_factory = cinder_for_tests:token_filter\n";
   await writeFile(
     join(dir, "api-paste.ini"),
-    paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter,
+    hasOwnTokens ? paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter : paste,
   );
 }
 

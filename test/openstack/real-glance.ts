@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { startChildServer } from "../../runtime/child-server.ts";
 import { allowReaders } from "./allow-readers.ts";
 import { isAsked } from "./is-asked.ts";
-import { type RealKeystone, SERVICE_PASSWORD } from "./real-keystone.ts";
+import { type RealKeystone, tokenSettings } from "./real-keystone.ts";
 
 // Only Debian's packages are used.
 const MANAGE = "/usr/bin/glance-manage";
@@ -39,6 +39,7 @@ export async function startRealGlance(keystone: RealKeystone): Promise<RealGlanc
         const write = `cat > "$1" <<'END'\n${configOf(dir, keystone.url, port)}END\nexec ${SERVE} --config-file "$1"`;
         return ["-c", write, "sh", config];
       },
+      readyMsMax: 150_000,
       greeting: "GET /versions HTTP/1.0\r\n\r\n",
       answer: "HTTP/1.",
     });
@@ -77,16 +78,7 @@ connection = sqlite:///${dir}/glance.db
 [paste_deploy]
 flavor = keystone
 config_file = ${PASTE}
-[keystone_authtoken]
-www_authenticate_uri = ${keystoneUrl}
-auth_url = ${keystoneUrl}
-auth_type = password
-username = placement
-password = ${SERVICE_PASSWORD}
-project_name = service
-user_domain_name = Default
-project_domain_name = Default
-[oslo_policy]
+${tokenSettings({ url: keystoneUrl })}[oslo_policy]
 enforce_scope = false
 enforce_new_defaults = false
 `;

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startChildServer } from "../../runtime/child-server.ts";
 import { isAsked } from "./is-asked.ts";
+import { type RealKeystone, tokenSettings } from "./real-keystone.ts";
 
 // Only Debian's package neutron-server is used.
 const PASTE = "/usr/share/neutron-common/api-paste.ini";
@@ -20,15 +21,19 @@ export interface RealNeutron {
   stop(): Promise<void>;
 }
 
-/** Starts Neutron with the plugin ML2 and these service plugins on sqlite, without Keystone, RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. */
-export async function startRealNeutron(plugins = ""): Promise<RealNeutron> {
+/**
+ * Starts Neutron with the plugin ML2 and these service plugins on sqlite, without RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. Without a
+ * Keystone, tokens are those that `neutron_for_tests.py` knows, and `call` uses one of them.
+ */
+export async function startRealNeutron(plugins = "", keystone: RealKeystone | null = null): Promise<RealNeutron> {
   const dir = await mkdtemp(join(tmpdir(), "berth-neutron-"));
   const remove = () => rm(dir, { recursive: true, force: true });
-  await writeModule(dir);
+  await writeModule(dir, keystone === null);
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => {
-      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins));
+      const tokens = keystone === null ? "" : tokenSettings(keystone);
+      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins) + tokens);
       const program = ["/usr/bin/python3", join(dir, "neutron_for_tests.py"), `sqlite:///${dir}/neutron.db`];
       return [`PYTHONPATH=${dir}`, ...program, "--config-file", join(dir, "neutron.conf")];
     },
@@ -43,7 +48,8 @@ export async function startRealNeutron(plugins = ""): Promise<RealNeutron> {
   return {
     url,
     call: async (method, path, body) => {
-      const headers = { "x-auth-token": "service-token", "content-type": "application/json" };
+      const token = (await keystone?.issue()) ?? "service-token";
+      const headers = { "x-auth-token": token, "content-type": "application/json" };
       const answer = await fetch(`${url}/v2.0/${path}`, { method, headers, body: JSON.stringify(body) ?? null });
       const text = await answer.text();
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
@@ -56,8 +62,8 @@ export async function startRealNeutron(plugins = ""): Promise<RealNeutron> {
   };
 }
 
-/** Writes the driver with its entry point, and the configuration. */
-async function writeModule(dir: string): Promise<void> {
+/** Writes the driver with its entry point, and the pipeline of the API, with tokens of its own or those of Keystone. */
+async function writeModule(dir: string, hasOwnTokens: boolean): Promise<void> {
   await copyFile(PROGRAM, join(dir, "neutron_for_tests.py"));
   await mkdir(join(dir, "neutron_for_tests-1.dist-info"));
   await writeFile(
@@ -72,7 +78,7 @@ async function writeModule(dir: string): Promise<void> {
   const filter = "\n[filter:token]\npaste.filter_factory = neutron_for_tests:token_filter\n";
   await writeFile(
     join(dir, "api-paste.ini"),
-    paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter,
+    hasOwnTokens ? paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter : paste,
   );
 }
 
