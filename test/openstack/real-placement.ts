@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { request } from "undici";
 import { startChildServer } from "../../runtime/child-server.ts";
 import { isAsked } from "./is-asked.ts";
+import { type RealKeystone, tokenSettings } from "./real-keystone.ts";
 
 // Only Debian's package placement-api is used.
 const SERVE = "/usr/bin/placement-api";
@@ -37,30 +38,42 @@ export const headersOf = (version: string, body: unknown): Record<string, string
 });
 
 export interface RealPlacement {
+  readonly url: string;
   readonly call: CallPlacement;
   stop(): Promise<void>;
 }
 
-/** Starts upstream's Placement on a database, whose tables it creates. `connection` is in SQLAlchemy's notation. */
-export async function startRealPlacement(connection: string): Promise<RealPlacement> {
+/**
+ * Starts upstream's Placement on a database, whose tables it creates. `connection` is in SQLAlchemy's notation. With a Keystone its users are
+ * those of it, and `call` cannot be used; otherwise everybody is an administrator.
+ */
+export async function startRealPlacement(
+  connection: string,
+  keystone: RealKeystone | null = null,
+): Promise<RealPlacement> {
   const dir = await mkdtemp(join(tmpdir(), "berth-placement-"));
   await writeFile(
     join(dir, "placement.conf"),
-    `[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = ${connection.replaceAll("%", "%%")}\nsync_on_startup = true\n`,
+    `[api]\nauth_strategy = ${keystone === null ? "noauth2" : "keystone"}\n[placement_database]\n` +
+      `connection = ${connection.replaceAll("%", "%%")}\nsync_on_startup = true\n` +
+      (keystone === null ? "" : tokenSettings(keystone)),
   );
   const remove = () => rm(dir, { recursive: true, force: true });
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => [`OS_PLACEMENT_CONFIG_DIR=${dir}`, SERVE, "--host", "127.0.0.1", "--port", String(port)],
+    readyMsMax: 150_000,
     greeting: "GET / HTTP/1.0\r\n\r\n",
     answer: "HTTP/1.0 200",
   }).catch(async (error: unknown) => {
     await remove();
     throw error;
   });
+  const url = `http://127.0.0.1:${server.port}`;
   return {
+    url,
     call: async (method, path, version, body) => {
-      const response = await request(`http://127.0.0.1:${server.port}${path}`, {
+      const response = await request(`${url}${path}`, {
         method: method as "GET",
         headers: headersOf(version, body),
         body: body === undefined ? null : JSON.stringify(body),

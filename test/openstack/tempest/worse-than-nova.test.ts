@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import type { TempestVerdict } from "./tempest-runs.ts";
+import { worseThanNova } from "./worse-than-nova.ts";
+
+const verdict = (test: string, kind: TempestVerdict["kind"], text = ""): TempestVerdict => ({
+  test,
+  kind,
+  text,
+  seconds: 1,
+});
+
+test("a test that Nova passes and Berth fails, skips or does not run is named, with why if that is known", () => {
+  const known = "volumes.test_attach_volume.AttachVolumeShelveTestJSON.test_attach";
+  const nova = ["a", "b", "c", "d", known].map((name) => verdict(name, "passed"));
+  const berth = [
+    verdict("a", "passed"),
+    verdict("b", "failed", "why"),
+    verdict("c", "skipped"),
+    verdict(known, "failed"),
+  ];
+  const { named, others } = worseThanNova({ nova, berth });
+  expect(others).toEqual(["b: failed: why", "c: skipped: ", "d: not run: "]);
+  expect(named).toEqual([`${known}: volumes are not attached to offloaded servers`]);
+});
+
+test("tests that Nova does not pass are not compared", () => {
+  const nova = [verdict("a", "failed"), verdict("b", "skipped")];
+  expect(worseThanNova({ nova, berth: [] })).toEqual({ named: [], others: [] });
+});

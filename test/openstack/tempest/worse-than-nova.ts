@@ -1,0 +1,33 @@
+import type { TempestVerdict } from "./tempest-runs.ts";
+
+/** Why tests fail with Berth that pass with Nova, with the beginnings of their names. */
+const NAMED: Readonly<Record<string, readonly string[]>> = {
+  "no driver changes passwords in its guests": [
+    "servers.test_server_actions.ServerActionsTestJSON.test_change_server_password",
+  ],
+  "the image of an offloaded server stays after it was unshelved, since later moves may need it": [
+    "servers.test_server_actions.ServerActionsTestJSON.test_shelve_unshelve_server",
+  ],
+  "volumes are not attached to offloaded servers": ["volumes.test_attach_volume.AttachVolumeShelveTestJSON."],
+};
+
+/**
+ * Returns the tests that pass with Nova and not with Berth, each with the last words of its failure, or with the reason why this is known. A test that
+ * Nova passes and Berth skips or does not run counts, too.
+ */
+export function worseThanNova(all: Readonly<Record<"berth" | "nova", readonly TempestVerdict[]>>): {
+  readonly named: readonly string[];
+  readonly others: readonly string[];
+} {
+  const passing = new Set(all.nova.filter(({ kind }) => kind === "passed").map(({ test }) => test));
+  const own = new Map(all.berth.map((one) => [one.test, one]));
+  const [named, others]: [string[], string[]] = [[], []];
+  for (const test of passing) {
+    const verdict = own.get(test);
+    if (verdict?.kind === "passed") continue;
+    const reason = Object.entries(NAMED).find(([, names]) => names.some((name) => test.startsWith(name)))?.[0];
+    if (reason !== undefined) named.push(`${test}: ${reason}`);
+    else others.push(`${test}: ${verdict?.kind ?? "not run"}: ${(verdict?.text ?? "").trim().slice(-500)}`);
+  }
+  return { named, others };
+}
