@@ -161,7 +161,7 @@ export class SimHosts {
       },
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
-      replaceVolume: (guest, volume, step, signal) => hypervisor.replaceVolume(guest, volume, step, signal),
+      changeVolume: (guest, volume, step, signal) => hypervisor.changeVolume(guest, volume, step, signal),
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
@@ -193,7 +193,7 @@ export class SimHosts {
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),
       detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
-      replaceVolume: (guest, volume, step, signal) => whileAlive(() => slow.replaceVolume(guest, volume, step, signal)),
+      changeVolume: (guest, volume, step, signal) => whileAlive(() => slow.changeVolume(guest, volume, step, signal)),
       setInterfaces: (guest, wanted, signal) => whileAlive(() => slow.setInterfaces(guest, wanted, signal)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),

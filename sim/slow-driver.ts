@@ -24,7 +24,7 @@ export type SlowCalls = Pick<
   | "rescue"
   | "attachVolume"
   | "detachVolume"
-  | "replaceVolume"
+  | "changeVolume"
   | "setInterfaces"
   | "handOff"
   | "destroy"
@@ -82,8 +82,7 @@ export function slowDriver(
     rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
     attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
-    replaceVolume: (guest, volume, step, signal) =>
-      slow(() => driver.replaceVolume(guest, volume, step, signal), signal),
+    changeVolume: (guest, volume, step, signal) => slow(() => driver.changeVolume(guest, volume, step, signal), signal),
     setInterfaces: (guest, interfaces, signal) => slow(() => driver.setInterfaces(guest, interfaces, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),

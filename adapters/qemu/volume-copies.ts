@@ -23,7 +23,7 @@ async function jobs(guest: QemuMonitor, volumeId: string): Promise<Job | null> {
 }
 
 /** The node that the guest's device of the volume uses, or null if the guest's QEMU does not have the volume. */
-async function usedNode(guest: QemuMonitor, volumeId: string): Promise<string | null> {
+export async function usedNode(guest: QemuMonitor, volumeId: string): Promise<string | null> {
   const device = deviceOf(volumeId);
   if (!(await hasDevice(guest, device))) return null;
   const all = (await guest.execute("query-block")) as readonly {

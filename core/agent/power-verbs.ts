@@ -14,9 +14,12 @@ export const RESCUE_VERB = "rescue";
 export const ATTACH_VERB = "attach-volume";
 export const DETACH_VERB = "detach-volume";
 /**
- * The words for replacing a volume by another one: copy it and keep both the same, use the other one from now on, and stay with the first one. Their messages
- * name the volume.
+ * The words for the changes of a volume that a guest has. Replacing it by another one: copy it and keep both the same, use the other one from now on, and stay
+ * with the first one. And: notice that it has grown. Their messages name the volume.
  */
-export const REPLACE_VERBS = { mirror: "mirror-volume", pivot: "pivot-volume", keep: "keep-volume" } as const;
-export type ReplaceStep = keyof typeof REPLACE_VERBS;
+export const VOLUME_STEP_VERBS = {
+  ...{ mirror: "mirror-volume", pivot: "pivot-volume", keep: "keep-volume" },
+  extend: "extend-volume",
+} as const;
+export type VolumeStep = keyof typeof VOLUME_STEP_VERBS;
 export type PowerVerb = (typeof POWER_VERBS)[number];

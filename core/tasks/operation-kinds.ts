@@ -4,6 +4,7 @@ import {
   ATTACHING,
   CONFIRMING,
   DETACHING,
+  EXTENDING,
   FROM_NOWHERE,
   IMAGING,
   KEEPING_SOURCE,
@@ -20,6 +21,7 @@ import {
 } from "./operation-routes.ts";
 import {
   CONFIRMING_MOVE,
+  EXTENDING_VOLUME,
   type FinalStatus,
   GAINING_VOLUME,
   IN_PLACE,
@@ -301,6 +303,14 @@ const DEFINITIONS = {
     allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
     finalStatus: "as-before",
     taskStates: { any: "detaching_volume" },
+  },
+  "extend-volume": {
+    ...EXTENDING_VOLUME,
+    route: EXTENDING,
+    verb: null,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "RESCUE"],
+    finalStatus: "as-before",
+    taskStates: { any: "extending_volume" },
   },
   "swap-volume": {
     ...REPLACING_VOLUME,

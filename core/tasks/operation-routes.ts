@@ -15,6 +15,7 @@ export const STAGES = [
   "undoing",
   "attaching",
   "detaching",
+  "extending",
   "mirroring",
   "pivoting",
   "completing",
@@ -50,6 +51,8 @@ export type Ask =
   | "detach-volume"
   /** The host disconnects the volume that it could not connect, since it may have done so all the same. */
   | "undo-attach"
+  /** The host tells the guest that the task's volume has grown. */
+  | "extend-volume"
   /** The host copies the task's volume to the one that replaces it, and keeps both the same from then on. */
   | "mirror-volume"
   /** The guest uses the other volume from now on, which is the same as its own. */
@@ -192,6 +195,9 @@ export const ATTACHING = route([
   ["undoing", "undo-attach", "give-up", "undoing", "undoing", "succeed"],
 ]);
 export const DETACHING = route([["detaching", "detach-volume", "succeed", "give-up", "detaching", "give-up"]]);
+
+/** The volume has grown whatever the answer is: a guest that does not hear of it sees the new size at its next boot. */
+export const EXTENDING = route([["extending", "extend-volume", "succeed", "give-up", "give-up", "give-up"]]);
 
 /**
  * Cinder drops the volume that the guest does not use, so it is told only what is certain. Until the guest is told to use the other volume it uses its own.

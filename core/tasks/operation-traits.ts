@@ -144,6 +144,13 @@ export const LOSING_VOLUME = {
   newSpecAt: ["succeed"],
 } as const satisfies OperationTraits;
 
+/** The spec has the volume's new size. */
+export const EXTENDING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "with-volume",
+  newSpecAt: ["succeed"],
+} as const satisfies OperationTraits;
+
 /** The spec says from which moment on the guest may use the other volume, and no longer says so when that one has got the volume's id. */
 export const REPLACING_VOLUME = {
   ...IN_PLACE,

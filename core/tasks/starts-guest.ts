@@ -27,6 +27,7 @@ const STARTED: Readonly<
   "attach-volume": null,
   "detach-volume": null,
   "undo-attach": null,
+  "extend-volume": null,
   "mirror-volume": null,
   "pivot-volume": null,
   "keep-volume": null,

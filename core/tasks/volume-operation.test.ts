@@ -46,6 +46,22 @@ test("a detached volume leaves the server's spec once its host has disconnected 
   expect(done.effects).toMatchObject(ended("success", [OTHER]));
 });
 
+test("a server's spec has the new size of a volume that has grown, once its host has said so", () => {
+  const grown = { ...VOLUME, sizeBytes: 2 * VOLUME.sizeBytes };
+  const before = serverSpec(1, { volumes: [OTHER, VOLUME] });
+  const value = {
+    ...{ kind: "extend-volume", statusBefore: "ACTIVE", before, selections: [], destination: undefined },
+    source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: grown },
+  };
+  const server = { ...before, volumes: volumesAfter(before.volumes, true, grown) };
+  const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
+  const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+  expect(done.effects).toMatchObject(ended("success", [OTHER, grown]));
+  const gone = stepOperation(world, begin(world).state, { kind: "gone", step: 1, reason: "away" });
+  expect(gone.effects).toMatchObject(ended("error", undefined));
+});
+
 test("a volume that could not be attached is disconnected, before the operation ends without it", () => {
   const world = worldOf("attach-volume");
   const failed = stepOperation(world, begin(world).state, { kind: "failed", step: 1, reason: "broken", final: false });

@@ -204,6 +204,16 @@ export class ApiEvents {
     );
   }
 
+  volumeNotExtended(
+    { volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string },
+    error: unknown,
+  ): void {
+    this.#logger.warn(
+      { err: error, volume: volumeId, server: serverUuid },
+      "a guest was not told that its volume has grown; it sees the new size at its next boot",
+    );
+  }
+
   attachmentUnknown({ volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string }): void {
     this.#logger.error(
       { volume: volumeId, server: serverUuid },

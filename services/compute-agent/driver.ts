@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { PowerVerb, ReplaceStep } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
@@ -77,7 +77,7 @@ export type FoundPower =
  * - `rescue`: a guest can be booted from another image, with its own disks beside it.
  * - `inject-nmi`: a guest that runs or is paused can be sent a non-maskable interrupt, at which its kernel may dump its memory.
  * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
- * - `replace-volumes`: a volume of a guest that runs can be replaced by another one with the same content.
+ * - `change-volumes`: a volume of a guest that runs can be replaced by another one with the same content, and can grow.
  * - `interfaces`: a guest's interfaces can be changed after it was built, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
  * - `trusted-certs`: the signature of a guest's image is checked with the certificates that its server names.
@@ -90,7 +90,7 @@ export type DriverCapability =
   | "rescue"
   | "inject-nmi"
   | "volumes"
-  | "replace-volumes"
+  | "change-volumes"
   | "interfaces"
   | "serial-console"
   | "trusted-certs"
@@ -109,8 +109,8 @@ export function staysPaused({ movedFrom }: Pick<PrepareOrder, "movedFrom">): boo
 /** The refusal of volumes by a host whose driver lacks the capability `volumes`. */
 export const NO_VOLUMES = "the host's driver cannot attach volumes";
 
-/** The refusal of the replacement of a volume by a host whose driver lacks the capability `replace-volumes`. */
-export const NO_REPLACEMENTS = "the host's driver cannot replace volumes";
+/** The refusal of a change of a volume by a host whose driver lacks the capability `change-volumes`. */
+export const NO_VOLUME_CHANGES = "the host's driver cannot change volumes";
 
 /** The refusal of certificates by a host whose driver lacks the capability `trusted-certs`. Source: `_check_trusted_certs` of Nova's compute manager. */
 export const NO_TRUSTED_CERTS =
@@ -199,13 +199,16 @@ export interface Driver {
   /** Disconnects a volume from the guest. Does nothing if the guest does not have it. When this fails, the guest may have the volume. */
   detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void>;
   /**
-   * One step of the replacement of a volume by another one (`replacedBy`), of a guest that runs or is paused. Each step may be repeated.
+   * Changes a volume of a guest. Each step may be repeated.
+   * - `extend` tells the guest that the volume has grown to its size. A guest that does not run hears of it at its next start.
+   *
+   * The others replace the volume of a guest that runs or is paused by another one (`replacedBy`).
    * - `mirror` copies the volume to the other one, to which `connection` is the way. When it resolves, both are the same, and each further write of the
    *   guest goes to both. When this fails, the guest has its volume as before.
    * - `pivot`: from now on the guest uses the other one, also at its next start. When this fails, the guest uses one of them, which `keep` tells.
    * - `keep` ends the copying, and resolves when the guest uses its own volume alone. Rejects if the guest uses the other one.
    */
-  replaceVolume(guest: GuestName, volume: ServerVolume, step: ReplaceStep, signal: AbortSignal): Promise<void>;
+  changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void>;
   /**
    * Gives the guest these interfaces and no others. Those that it has already stay as they are, without an interruption. A guest that does not run has
    * them from its next start. Rejects if the guest does not release one in time; when this fails, the guest may have any of the old and the new ones.

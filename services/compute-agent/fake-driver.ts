@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { PowerVerb, ReplaceStep } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
@@ -82,7 +82,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "replace-volumes", "serial-console"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "change-volumes", "serial-console"],
     // Its guests boot from no image, so there is no signature that could be wrong.
     ...["display", "interfaces", "trusted-certs"],
   ] as const);
@@ -235,7 +235,7 @@ export class FakeDriver implements Driver {
     this.#change(guest, ({ volumes = [] }) => ({ volumes: volumes.filter((id) => id !== volumeId) }));
   }
 
-  async replaceVolume(guest: GuestName, volume: ServerVolume, step: ReplaceStep, signal: AbortSignal): Promise<void> {
+  async changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "replace_ms", signal);
     if (step !== "keep" && this.#failsNow(guest, "replace_failures")) throw new Error("the other volume is broken");
     this.#change(guest, (found) => ({ replacements: replacementsAfter(found, volume, step) }));

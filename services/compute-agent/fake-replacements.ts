@@ -1,4 +1,4 @@
-import type { ReplaceStep } from "../../core/agent/power-verbs.ts";
+import type { VolumeStep } from "../../core/agent/power-verbs.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 
 /** Another volume that takes, or has taken, the place of a guest's volume. `isUsed`: the guest uses it, and no longer its own. */
@@ -17,9 +17,10 @@ interface Replaceable {
 export function replacementsAfter(
   { volumes = [], replacements = {} }: Replaceable,
   { volumeId, replacedBy: by }: Pick<ServerVolume, "volumeId" | "replacedBy">,
-  step: ReplaceStep,
+  step: VolumeStep,
 ): FakeReplacements {
   if (!volumes.includes(volumeId)) throw new Error(`the guest does not have volume ${volumeId}`);
+  if (step === "extend") return replacements;
   const { [volumeId]: present, ...others } = replacements;
   const isUsed = present?.by === by && present.isUsed;
   if (isUsed && step === "keep") throw new Error(`the guest uses volume ${by} already`);

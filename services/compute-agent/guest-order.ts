@@ -1,5 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { PowerVerb, ReplaceStep } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
 import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
 import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
@@ -21,7 +21,7 @@ export interface GuestOrder {
     | { readonly kind: "rescue"; readonly image: RescueImage }
     | { readonly kind: "attach"; readonly volume: ServerVolume }
     | { readonly kind: "detach"; readonly volume: ServerVolume }
-    | { readonly kind: "replace"; readonly volume: ServerVolume; readonly step: ReplaceStep }
+    | { readonly kind: "replace"; readonly volume: ServerVolume; readonly step: VolumeStep }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
@@ -87,7 +87,7 @@ export function orderOfVolume(message: Power, kind: "attach" | "detach", volume:
   return { name: nameOf(message), id, revision, work: { kind, volume }, goal: null, answer: answering(message) };
 }
 
-export function orderOfReplacement(message: Power, step: ReplaceStep, volume: ServerVolume): GuestOrder {
+export function orderOfVolumeStep(message: Power, step: VolumeStep, volume: ServerVolume): GuestOrder {
   const { orderId: id, revision } = message;
   const work = { kind: "replace", volume, step } as const;
   return { name: nameOf(message), id, revision, work, goal: null, answer: answering(message) };

@@ -4,10 +4,10 @@ import {
   DETACH_VERB,
   POWER_VERBS,
   type PowerVerb,
-  REPLACE_VERBS,
   RESCUE_VERB,
-  type ReplaceStep,
   SNAPSHOT_VERB,
+  VOLUME_STEP_VERBS,
+  type VolumeStep,
 } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
@@ -16,7 +16,7 @@ import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.
 import type { Clock } from "../../runtime/clock.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, NO_REPLACEMENTS, NO_VOLUMES } from "./driver.ts";
+import { type Driver, NO_VOLUME_CHANGES, NO_VOLUMES } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
@@ -25,11 +25,11 @@ import {
   type GuestOrder,
   orderOfHandOff,
   orderOfPower,
-  orderOfReplacement,
   orderOfRescue,
   orderOfSnapshot,
   orderOfStart,
   orderOfVolume,
+  orderOfVolumeStep,
 } from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
@@ -102,7 +102,7 @@ export class GuestOrders {
     const { capabilities } = this.#deps.driver;
     if (message.verb === SNAPSHOT_VERB) this.#snapshot(message, from);
     else if (message.verb === ATTACH_VERB || message.verb === DETACH_VERB) this.#changeVolume(message, from);
-    else if (replaceStep(message.verb) !== null) this.#replaceVolume(message, from);
+    else if (volumeStep(message.verb) !== null) this.#stepVolume(message, from);
     else if ([RESCUE_VERB, "unrescue"].includes(message.verb) && !capabilities.has("rescue"))
       answering(message)(from, "the host's driver cannot rescue guests");
     else if (message.verb === RESCUE_VERB) this.#rescue(message, from);
@@ -137,13 +137,15 @@ export class GuestOrders {
     else this.#take(orderOfVolume(message, isAttach ? "attach" : "detach", volume), from);
   }
 
-  #replaceVolume(message: Power, from: ConductorStream): void {
+  #stepVolume(message: Power, from: ConductorStream): void {
     const { volume, verb } = message;
-    const step = replaceStep(verb);
-    if (step === null || volume === undefined || !isUuid(volume.volumeId) || !isUuid(volume.replacedBy))
-      answering(message)(from, `"${(volume?.replacedBy ?? "").slice(0, 100)}" is no volume id`);
-    else if (!this.#deps.driver.capabilities.has("replace-volumes")) answering(message)(from, NO_REPLACEMENTS);
-    else this.#take(orderOfReplacement(message, step, volume), from);
+    const step = volumeStep(verb);
+    const ids = step === "extend" ? [volume?.volumeId] : [volume?.volumeId, volume?.replacedBy];
+    const wrong = ids.find((id = "") => !isUuid(id));
+    if (step === null || volume === undefined || wrong !== undefined)
+      answering(message)(from, `"${(wrong ?? "").slice(0, 100)}" is no volume id`);
+    else if (!this.#deps.driver.capabilities.has("change-volumes")) answering(message)(from, NO_VOLUME_CHANGES);
+    else this.#take(orderOfVolumeStep(message, step, volume), from);
   }
 
   handOff(message: HandOff, from: ConductorStream): void {
@@ -263,8 +265,8 @@ export class GuestOrders {
       return this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
     }
     if (work.kind === "replace") {
-      const replace = (raised: AbortSignal) => driver.replaceVolume(name, work.volume, work.step, raised);
-      return this.#call("replacing a volume", REPLACE_TIMEOUT_MS, signal, name, replace);
+      const replace = (raised: AbortSignal) => driver.changeVolume(name, work.volume, work.step, raised);
+      return this.#call("changing a volume", REPLACE_TIMEOUT_MS, signal, name, replace);
     }
     const verb = work.kind === "start" ? "start" : work.verb;
     const interfaces = driver.capabilities.has("interfaces") ? work.interfaces : null;
@@ -367,8 +369,8 @@ const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
 /** Whether the guest's state tells that a failed verb has succeeded all the same. Before these verbs the guest has the same state as afterwards. */
 const showsSuccess = (verb: PowerVerb): boolean => !["reboot", "hard-reboot", "inject-nmi"].includes(verb);
 
-const replaceStep = (verb: string): ReplaceStep | null =>
-  (Object.keys(REPLACE_VERBS) as readonly ReplaceStep[]).find((step) => REPLACE_VERBS[step] === verb) ?? null;
+const volumeStep = (verb: string): VolumeStep | null =>
+  (Object.keys(VOLUME_STEP_VERBS) as readonly VolumeStep[]).find((step) => VOLUME_STEP_VERBS[step] === verb) ?? null;
 const isUuid = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;
 const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

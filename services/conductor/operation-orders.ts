@@ -2,9 +2,9 @@ import {
   ATTACH_VERB,
   DETACH_VERB,
   type PowerVerb,
-  REPLACE_VERBS,
   RESCUE_VERB,
   SNAPSHOT_VERB,
+  VOLUME_STEP_VERBS,
 } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
@@ -45,6 +45,7 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "attach-volume":
     case "detach-volume":
     case "undo-attach":
+    case "extend-volume":
     case "mirror-volume":
     case "pivot-volume":
     case "keep-volume":
@@ -123,14 +124,16 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "detach-volume":
     case "undo-attach":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
+    case "extend-volume":
+      return order(VOLUME_STEP_VERBS.extend, { volume: facts.volume ?? undefined });
     case "mirror-volume":
-      return order(REPLACE_VERBS.mirror, {
+      return order(VOLUME_STEP_VERBS.mirror, {
         volume: facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections),
       });
     case "pivot-volume":
-      return order(REPLACE_VERBS.pivot, { volume: facts.volume ?? undefined });
+      return order(VOLUME_STEP_VERBS.pivot, { volume: facts.volume ?? undefined });
     case "keep-volume":
-      return order(REPLACE_VERBS.keep, { volume: facts.volume ?? undefined });
+      return order(VOLUME_STEP_VERBS.keep, { volume: facts.volume ?? undefined });
     case "undo-rescue":
       return power(facts.runs ? "start" : "stop");
     default:

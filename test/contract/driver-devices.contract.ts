@@ -41,18 +41,18 @@ export function driverDevicesContract(
     const { driver, scene } = await opened();
     const guest = scene.guest(0, 0);
     const volume = { ...volumeOf(1), replacedBy: volumeOf(2).volumeId };
-    if (!driver.capabilities.has("replace-volumes")) {
+    if (!driver.capabilities.has("change-volumes")) {
       for (const step of ["mirror", "pivot", "keep"] as const)
-        await expect(driver.replaceVolume(guest, volume, step, NEVER)).rejects.toThrow("cannot replace volumes");
-      skip("the driver cannot replace volumes");
+        await expect(driver.changeVolume(guest, volume, step, NEVER)).rejects.toThrow("cannot change volumes");
+      skip("the driver cannot change volumes");
     }
-    await expect(driver.replaceVolume(guest, volume, "mirror", NEVER)).rejects.toThrow("no such guest");
+    await expect(driver.changeVolume(guest, volume, "mirror", NEVER)).rejects.toThrow("no such guest");
     await scene.prepare(guest);
     await driver.start(guest, NEVER);
-    await expect(driver.replaceVolume(guest, volume, "mirror", NEVER)).rejects.toThrow("does not have volume");
+    await expect(driver.changeVolume(guest, volume, "mirror", NEVER)).rejects.toThrow("does not have volume");
     await driver.attachVolume(guest, volume, NEVER);
-    await expect(driver.replaceVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("copy of volume");
-    for (let time = 0; time < 2; time += 1) await driver.replaceVolume(guest, volume, "keep", NEVER);
+    await expect(driver.changeVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("copy of volume");
+    for (let time = 0; time < 2; time += 1) await driver.changeVolume(guest, volume, "keep", NEVER);
     await driver.detachVolume(guest, volume.volumeId, NEVER);
     expect(await scene.powerOf(guest)).toBe("running");
     await driver.destroy(guest, NEVER);

@@ -60,15 +60,15 @@ async function running({
 /** The first change over to a copy is what `fail` makes of it. */
 function failingOnce(driver: FakeDriver, fail: (pivot: () => Promise<void>) => Promise<void>): Driver {
   let hasFailed = false;
-  const replaceVolume: Driver["replaceVolume"] = (guest, one, step, signal) => {
-    const work = () => driver.replaceVolume(guest, one, step, signal);
+  const changeVolume: Driver["changeVolume"] = (guest, one, step, signal) => {
+    const work = () => driver.changeVolume(guest, one, step, signal);
     if (step !== "pivot" || hasFailed) return work();
     hasFailed = true;
     return fail(work);
   };
   return new Proxy<Driver>(driver, {
     get: (target, name: keyof Driver) => {
-      if (name === "replaceVolume") return replaceVolume;
+      if (name === "changeVolume") return changeVolume;
       const value = target[name];
       return typeof value === "function" ? value.bind(target) : value;
     },

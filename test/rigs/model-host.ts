@@ -1,4 +1,4 @@
-import { REPLACE_VERBS, RESCUE_VERB } from "../../core/agent/power-verbs.ts";
+import { RESCUE_VERB, VOLUME_STEP_VERBS } from "../../core/agent/power-verbs.ts";
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
@@ -31,9 +31,9 @@ const HAS_MEMORY: readonly ModelState[] = ["running", "paused"];
 /** `same`: both volumes, since each write goes to both. `was-same`: both, since the guest has not run since the host died. */
 export type VolumeInUse = "own" | "same" | "was-same" | "other";
 const REPLACING: Readonly<Record<string, VolumeInUse>> = {
-  [REPLACE_VERBS.mirror]: "same",
-  [REPLACE_VERBS.pivot]: "other",
-  [REPLACE_VERBS.keep]: "own",
+  [VOLUME_STEP_VERBS.mirror]: "same",
+  [VOLUME_STEP_VERBS.pivot]: "other",
+  [VOLUME_STEP_VERBS.keep]: "own",
 };
 
 /** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
@@ -140,8 +140,8 @@ export class ModelHost {
 
   #refusedReplacement(attemptId: string, verb: string): string | null {
     const uses = this.#replaced.get(attemptId) ?? "own";
-    if (verb === REPLACE_VERBS.pivot) return uses === "same" || uses === "other" ? null : "there is no copy";
-    if (verb === REPLACE_VERBS.keep) return uses === "other" ? "the guest uses the other volume" : null;
+    if (verb === VOLUME_STEP_VERBS.pivot) return uses === "same" || uses === "other" ? null : "there is no copy";
+    if (verb === VOLUME_STEP_VERBS.keep) return uses === "other" ? "the guest uses the other volume" : null;
     return null;
   }
 

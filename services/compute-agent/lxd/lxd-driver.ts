@@ -20,7 +20,7 @@ import {
   type HandOffOrder,
   type KeptState,
   movesMemory,
-  NO_REPLACEMENTS,
+  NO_VOLUME_CHANGES,
   NO_VOLUMES,
   type PrepareControl,
   type PrepareOrder,
@@ -246,8 +246,8 @@ export class LxdDriver implements Driver {
     throw new LxdError("refused", NO_VOLUMES);
   }
 
-  async replaceVolume(): Promise<void> {
-    throw new LxdError("refused", NO_REPLACEMENTS);
+  async changeVolume(): Promise<void> {
+    throw new LxdError("refused", NO_VOLUME_CHANGES);
   }
 
   /** Without a bridge containers have no interfaces, whatever ports their servers have. */

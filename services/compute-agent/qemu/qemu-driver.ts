@@ -13,7 +13,7 @@ import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
 import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
-import type { PowerVerb, ReplaceStep } from "../../../core/agent/power-verbs.ts";
+import type { PowerVerb, VolumeStep } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
@@ -37,6 +37,7 @@ import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
+import { changeGuestVolume } from "./change-guest-volume.ts";
 import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
@@ -51,7 +52,6 @@ import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { qemuCapabilities, qemuTraits } from "./qemu-capabilities.ts";
 import { foundRecord, releaseDevices } from "./release-devices.ts";
-import { replaceVolume } from "./replace-volume.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
@@ -282,8 +282,8 @@ export class QemuDriver implements Driver {
     await giveVolume(await this.#atRest(name), volume, { files: this.#volumes, signal });
   }
 
-  async replaceVolume(name: GuestName, volume: ServerVolume, step: ReplaceStep, signal: AbortSignal): Promise<void> {
-    await replaceVolume(await this.#atRest(name), volume, step, { files: this.#volumes, signal });
+  async changeVolume(name: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
+    await changeGuestVolume(await this.#atRest(name), volume, step, { files: this.#volumes, signal });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {

@@ -117,12 +117,12 @@ describe.skipIf(skipped !== null)(
       "a %s volume is replaced by a %s one while the guest runs, for good, and then back again",
       async (from, to) => {
         const { guest, volume } = await running({ from, to });
-        for (let time = 0; time < 2; time += 1) await driver.replaceVolume(guest, volume, "mirror", NEVER);
+        for (let time = 0; time < 2; time += 1) await driver.changeVolume(guest, volume, "mirror", NEVER);
         expect(opened(guest)).toEqual([true, true]);
-        for (let time = 0; time < 2; time += 1) await driver.replaceVolume(guest, volume, "pivot", NEVER);
+        for (let time = 0; time < 2; time += 1) await driver.changeVolume(guest, volume, "pivot", NEVER);
         expect(opened(guest)).toEqual([false, true]);
-        await driver.replaceVolume(guest, volume, "mirror", NEVER);
-        await expect(driver.replaceVolume(guest, volume, "keep", NEVER)).rejects.toThrow("already");
+        await driver.changeVolume(guest, volume, "mirror", NEVER);
+        await expect(driver.changeVolume(guest, volume, "keep", NEVER)).rejects.toThrow("already");
         expect(opened(guest)).toEqual([false, true]);
         await reboot(guest);
         expect(opened(guest)).toEqual([false, true]);
@@ -130,8 +130,8 @@ describe.skipIf(skipped !== null)(
         writeFileSync(fileOf(third), "");
         make(third, from);
         const again = { ...volume, replacedBy: third, connection: wayTo(third, from) };
-        await driver.replaceVolume(guest, again, "mirror", NEVER);
-        await driver.replaceVolume(guest, again, "pivot", NEVER);
+        await driver.changeVolume(guest, again, "mirror", NEVER);
+        await driver.changeVolume(guest, again, "pivot", NEVER);
         expect([...opened(guest), isOpen(guest, third)]).toEqual([false, false, true]);
         await driver.detachVolume(guest, DATA.volumeId, NEVER);
         expect([...opened(guest), isOpen(guest, third)]).toEqual([false, false, false]);
@@ -145,26 +145,26 @@ describe.skipIf(skipped !== null)(
 
     test("a copy is called off, and another one can be made", async () => {
       const { guest, volume } = await running();
-      await driver.replaceVolume(guest, volume, "keep", NEVER);
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
-      for (let time = 0; time < 2; time += 1) await driver.replaceVolume(guest, volume, "keep", NEVER);
+      await driver.changeVolume(guest, volume, "keep", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
+      for (let time = 0; time < 2; time += 1) await driver.changeVolume(guest, volume, "keep", NEVER);
       expect(opened(guest)).toEqual([true, false]);
-      await expect(driver.replaceVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("there is no complete copy");
+      await expect(driver.changeVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("there is no complete copy");
       expect(opened(guest)).toEqual([true, false]);
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
-      await driver.replaceVolume(guest, volume, "pivot", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
+      await driver.changeVolume(guest, volume, "pivot", NEVER);
       expect(opened(guest)).toEqual([false, true]);
     });
 
     test("the agent may end between any two steps", async () => {
       const { guest, volume } = await running();
       restart();
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
       restart();
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
-      await driver.replaceVolume(guest, volume, "pivot", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
+      await driver.changeVolume(guest, volume, "pivot", NEVER);
       restart();
-      await driver.replaceVolume(guest, volume, "pivot", NEVER);
+      await driver.changeVolume(guest, volume, "pivot", NEVER);
       expect(opened(guest)).toEqual([false, true]);
       await reboot(guest);
       expect(opened(guest)).toEqual([false, true]);
@@ -172,18 +172,18 @@ describe.skipIf(skipped !== null)(
 
     test("a guest that ends while it is copied keeps its volume, and one that ends when it is decided for the other one has that one", async () => {
       const { guest, volume } = await running();
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
       const kill = async () => {
         const qemu = findRunningQemu(onDisk(guest).dir);
         process.kill(qemu?.pid ?? 0, "SIGKILL");
         await eventually("QEMU to end", () => findRunningQemu(onDisk(guest).dir) === null);
       };
       await kill();
-      await expect(driver.replaceVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("does not run");
-      await driver.replaceVolume(guest, volume, "keep", NEVER);
+      await expect(driver.changeVolume(guest, volume, "pivot", NEVER)).rejects.toThrow("does not run");
+      await driver.changeVolume(guest, volume, "keep", NEVER);
       await reboot(guest);
       expect(opened(guest)).toEqual([true, false]);
-      await driver.replaceVolume(guest, volume, "mirror", NEVER);
+      await driver.changeVolume(guest, volume, "mirror", NEVER);
       const path = join(onDisk(guest).dir, "guest.json");
       const record = JSON.parse(readFileSync(path, "utf8"));
       // The agent ended after it had decided, and before it told QEMU.
@@ -197,21 +197,45 @@ describe.skipIf(skipped !== null)(
       );
       writeFileSync(path, JSON.stringify(record));
       restart();
-      await expect(driver.replaceVolume(guest, volume, "keep", NEVER)).rejects.toThrow("already");
+      await expect(driver.changeVolume(guest, volume, "keep", NEVER)).rejects.toThrow("already");
       await kill();
-      await driver.replaceVolume(guest, volume, "pivot", NEVER);
+      await driver.changeVolume(guest, volume, "pivot", NEVER);
       await reboot(guest);
       expect(opened(guest)).toEqual([false, true]);
-      await driver.replaceVolume(guest, volume, "pivot", NEVER);
+      await driver.changeVolume(guest, volume, "pivot", NEVER);
       expect(opened(guest)).toEqual([false, true]);
     });
 
+    test.each(["raw", "qcow2"] as const)(
+      "a guest sees that its %s volume has grown, also after a replacement, and never that it has shrunk",
+      async (format) => {
+        const { guest, volume } = await running({ from: format, to: format });
+        const size = (id: string) =>
+          JSON.parse(execFileSync("qemu-img", ["info", "-U", "--output=json", fileOf(id)], { encoding: "utf8" }))[
+            "virtual-size"
+          ];
+        const extend = (sizeBytes: number) => driver.changeVolume(guest, { ...DATA, sizeBytes }, "extend", NEVER);
+        for (const sizeBytes of [2 * BYTES, 2 * BYTES, BYTES, 0]) await extend(sizeBytes);
+        expect(size(DATA.volumeId)).toBe(2 * BYTES);
+        if (format === "raw") truncateSync(fileOf(OTHER_ID), 2 * BYTES);
+        else execFileSync("qemu-img", ["resize", "-q", "-f", "qcow2", fileOf(OTHER_ID), `${2 * BYTES}`]);
+        await driver.changeVolume(guest, volume, "mirror", NEVER);
+        await driver.changeVolume(guest, volume, "pivot", NEVER);
+        await extend(3 * BYTES);
+        expect([size(DATA.volumeId), size(OTHER_ID)]).toEqual([2 * BYTES, 3 * BYTES]);
+        await driver.power(guest, "stop", NEVER);
+        await extend(4 * BYTES);
+        expect(size(OTHER_ID)).toBe(3 * BYTES);
+        expect(hasContent(OTHER_ID, format)).not.toContain("failed");
+      },
+    );
+
     test("a volume that is smaller, missing, or refers to another file replaces nothing", async () => {
       const { guest, volume } = await running({ bytes: BYTES / 2 });
-      await expect(driver.replaceVolume(guest, volume, "mirror", NEVER)).rejects.toThrow();
+      await expect(driver.changeVolume(guest, volume, "mirror", NEVER)).rejects.toThrow();
       expect(opened(guest)).toEqual([true, false]);
       const gone = { ...volume, replacedBy: volumeOf(9).volumeId, connection: wayTo(volumeOf(9).volumeId, "raw") };
-      await expect(driver.replaceVolume(guest, gone, "mirror", NEVER)).rejects.toThrow("is Cinder's export mounted");
+      await expect(driver.changeVolume(guest, gone, "mirror", NEVER)).rejects.toThrow("is Cinder's export mounted");
       execFileSync("qemu-img", [
         ...[
           "create",
@@ -228,8 +252,8 @@ describe.skipIf(skipped !== null)(
         ],
       ]);
       const forged = { ...volume, connection: wayTo(OTHER_ID, "qcow2") };
-      await expect(driver.replaceVolume(guest, forged, "mirror", NEVER)).rejects.toThrow("not one of the volume's own");
-      await driver.replaceVolume(guest, volume, "keep", NEVER);
+      await expect(driver.changeVolume(guest, forged, "mirror", NEVER)).rejects.toThrow("not one of the volume's own");
+      await driver.changeVolume(guest, volume, "keep", NEVER);
       expect(opened(guest)).toEqual([true, false]);
     });
   },

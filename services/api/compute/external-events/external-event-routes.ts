@@ -1,21 +1,27 @@
 import { Type } from "typebox";
 import type { Server } from "../../../../core/tasks/server.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import { callOf } from "../../http/call.ts";
+import { callerOf, callOf } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { Uuid } from "../../http/schema.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
+import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
+import { VolumeExtender } from "../server-volumes/volume-extender.ts";
 
 export interface ExternalEventDeps {
   readonly store: Pick<RequestsPort, "requests">;
   readonly cells: Cells;
   /** Null without Neutron. */
   readonly refresher: NetworkRefresher | null;
-  readonly events: Pick<ApiEvents, "externalEvent">;
+  /** Null when servers have no volumes. */
+  readonly volumes: ServerVolumes | null;
+  readonly clock: Clock;
+  readonly events: ApiEvents;
 }
 
 /** The names of events, each with the microversion from which on it is taken. */
@@ -60,6 +66,9 @@ const Answer = Type.Object({
  * Source: Nova's api-ref, "Create external events".
  */
 export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps): void {
+  const { volumes } = deps;
+  const extender = volumes === null ? null : new VolumeExtender({ ...deps, volumes });
+  http.addHook("onClose", async () => extender?.stop());
   http.post(
     "/os-server-external-events",
     {
@@ -67,7 +76,8 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
       schema: { body: Body, response: { 200: Answer, 207: Answer } },
     },
     async (request, reply) => {
-      const { minor } = callOf(request);
+      const call = callOf(request);
+      const { minor } = call;
       const { events } = request.body;
       for (const { name } of events) refuseUnknownName(name, minor);
       const found = await findServers(
@@ -88,11 +98,25 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
             (code === 422 && found.get(canonicalUuid(server_uuid) ?? "")?.status === "SHELVED_OFFLOADED"),
         ),
       );
+      extender?.hear(extendedBy(answers), callerOf(call));
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },
   );
 }
+
+/** The volumes of servers that the events say have grown. */
+const extendedBy = (
+  answers: readonly {
+    readonly name: string;
+    readonly server_uuid: string;
+    readonly tag?: string;
+    readonly code: number;
+  }[],
+) =>
+  answers
+    .filter(({ name, code }) => name === "volume-extended" && code === 200)
+    .map(({ server_uuid, tag = "" }) => ({ serverUuid: canonicalUuid(server_uuid) ?? "", volumeId: tag }));
 
 function refuseUnknownName(name: string, minor: number): void {
   const known = Object.keys(EVENT_NAMES).filter((one) => (EVENT_NAMES[one] ?? 0) <= minor);

@@ -165,6 +165,10 @@ export class CinderServerVolumes extends OwnServerVolumes {
     });
   }
 
+  override async sizeGibOf(id: string): Promise<number | null> {
+    return (await this.#storage.volume(id, OWN_NAME))?.sizeGib ?? null;
+  }
+
   override giveUpReplacement(attachmentId: string): Promise<void> {
     return this.#storage.deleteAttachment(attachmentId);
   }

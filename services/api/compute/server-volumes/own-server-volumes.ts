@@ -62,6 +62,10 @@ export class OwnServerVolumes implements ServerVolumes {
     return kind === "reserved" ? { kind, attachment } : { kind };
   }
 
+  async sizeGibOf(id: string): Promise<number | null> {
+    return (await this.#store.volumes([id]))[0]?.sizeGib ?? null;
+  }
+
   /** Volumes of Berth's own are never migrated, which callers see before. */
   async reserveReplacement(_replacement: Replacement, _call: KnownCall): Promise<ReplacementOutcome> {
     return { kind: "refused", fault: badRequest("Invalid volume: Berth's own volumes are not migrated.") };

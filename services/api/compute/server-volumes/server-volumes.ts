@@ -76,6 +76,8 @@ export interface ServerVolumes
    * have, one of each server.
    */
   reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
+  /** The present size of a volume, whoever owns it. Null if there is none. Rejects with a BlockStorageError if it is not known. */
+  sizeGibOf(id: string): Promise<number | null>;
   /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */
   reserveReplacement(replacement: Replacement, call: KnownCall): Promise<ReplacementOutcome>;
   /** Ends such a reservation. Rejects with a BlockStorageError if that is not known. */

@@ -47,9 +47,9 @@ export function shownStatus({ server, unreachable }: KnownServer): string {
   return underWay ?? server.status;
 }
 
-/** Nova has no task states for attaching, detaching and replacing volumes. */
+/** Nova has no task states for attaching, detaching, extending and replacing volumes. */
 const HIDDEN_TASK_STATES: ReadonlySet<string | null> = new Set([
-  ...["attaching_volume", "detaching_volume", "swapping_volume"],
+  ...["attaching_volume", "detaching_volume", "extending_volume", "swapping_volume"],
 ]);
 
 /** Returns the task state that clients see. */

@@ -1,21 +1,22 @@
+import { extendVolume } from "../../../adapters/qemu/extend-volume.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { copyVolume, endVolumeCopy, isCopied, useCopy } from "../../../adapters/qemu/volume-copies.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { GuestVolume } from "../../../adapters/qemu/volume-places.ts";
-import type { ReplaceStep } from "../../../core/agent/power-verbs.ts";
+import type { VolumeStep } from "../../../core/agent/power-verbs.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { NO_VOLUMES } from "../driver.ts";
 import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
- * Replaces a volume of a guest that runs, step by step (`Driver.replaceVolume`). The record is decided for the other volume before QEMU changes over to it.
+ * Changes a volume of a guest (`Driver.changeVolume`). One of a guest that runs is replaced step by step. The record is decided for the other volume before QEMU changes over to it.
  * If QEMU or the host dies then, the guest starts with the other one, which has all that the guest has written, since each write goes to both.
  */
-export async function replaceVolume(
+export async function changeGuestVolume(
   guest: QemuGuest,
   volume: ServerVolume,
-  step: ReplaceStep,
+  step: VolumeStep,
   control: { readonly files: VolumeFiles | null; readonly signal: AbortSignal },
 ): Promise<void> {
   const { volumeId, replacedBy } = volume;
@@ -23,6 +24,9 @@ export async function replaceVolume(
   if (place === undefined) throw new QemuError("state", `the guest does not have volume ${volumeId}`);
   const isReplaced = place.replacedBy === replacedBy && place.replacement === undefined;
   switch (step) {
+    case "extend":
+      if (await mayChangeDevices(guest, "volumes")) await extendVolume(guest, volumeId, volume.sizeBytes);
+      return;
     case "mirror":
       return isReplaced ? undefined : mirror(guest, place, volume, control);
     case "pivot":

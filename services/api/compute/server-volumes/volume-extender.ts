@@ -1,0 +1,91 @@
+import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
+import type { Caller } from "../../../../proto/gen/berth/cell.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import { Fault } from "../../http/fault.ts";
+import type { RequestsPort } from "../../ports.ts";
+import { beginInCell } from "../server-actions/begin-in-cell.ts";
+import { attachmentOfServer } from "./find-attachment.ts";
+import { serverVolumeOf } from "./server-volume-of.ts";
+import type { ServerVolumes } from "./server-volumes.ts";
+
+/** How often, and how many times, a server is looked at again that has another operation under way, or whose cell or Cinder does not answer. */
+const AGAIN_MS = 2_000;
+const TRIES_MAX = 30;
+/** Further volumes are not followed. Their guests see the new sizes at their next boots. */
+const RUNNING_MAX = 1_000;
+
+export interface ExtendedVolume {
+  readonly serverUuid: string;
+  readonly volumeId: string;
+}
+
+interface ExtenderDeps {
+  readonly volumes: ServerVolumes;
+  readonly store: Pick<RequestsPort, "requests">;
+  readonly cells: Cells;
+  readonly clock: Clock;
+  readonly events: ApiEvents;
+}
+
+/**
+ * Lets guests see that Cinder has extended a volume of theirs (operation `extend-volume`). The sender of the event does not wait for it. Cinder is asked for the
+ * size, so a false event changes nothing. If this process ends meanwhile, the guest sees the new size at its next boot.
+ */
+export class VolumeExtender {
+  readonly #deps: ExtenderDeps;
+  readonly #running = new Set<Promise<void>>();
+  #isStopped = false;
+
+  constructor(deps: ExtenderDeps) {
+    this.#deps = deps;
+  }
+
+  hear(extended: readonly ExtendedVolume[], askedBy: Caller): void {
+    for (const one of extended) {
+      if (this.#isStopped || this.#running.size >= RUNNING_MAX) return;
+      const run = this.#follow(one, askedBy)
+        .catch((error: unknown) => this.#deps.events.volumeNotExtended(one, error))
+        .finally(() => this.#running.delete(run));
+      this.#running.add(run);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all(this.#running);
+  }
+
+  async #follow(one: ExtendedVolume, askedBy: Caller): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#extend(one, askedBy);
+      } catch (error) {
+        const mayPass =
+          error instanceof BlockStorageError || (error instanceof Fault && [409, 503].includes(error.status));
+        if (!mayPass || tries >= TRIES_MAX || this.#isStopped) throw error;
+      }
+      await new Promise<void>((resolve) => {
+        this.#deps.clock.setTimer(AGAIN_MS, resolve);
+      });
+    }
+  }
+
+  async #extend({ serverUuid, volumeId }: ExtendedVolume, askedBy: Caller): Promise<void> {
+    const { volumes, store, cells } = this.#deps;
+    const row = await attachmentOfServer(volumes, serverUuid, volumeId);
+    const [record] = await store.requests([serverUuid]);
+    const cell = record?.cell == null ? undefined : cells.get(record.cell);
+    if (row === null || record === undefined || cell === undefined) return;
+    const answer = await cell.server(serverUuid);
+    if (answer.kind !== "answer") throw new Fault(503, `Cell ${cell.name}, where the server lives, does not answer.`);
+    const server = answer.value;
+    const known = server?.spec.volumes.find((one) => one.volumeId === row.id);
+    const sizeGib = await volumes.sizeGibOf(row.id);
+    if (server === null || known === undefined || sizeGib === null) return;
+    const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach: known.isMultiattach };
+    const target = { action: "extend_volume", record, cell, server };
+    await beginInCell(this.#deps, target, { kind: "extend-volume", carrier: {}, askedBy, volume });
+  }
+}
