@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import type { HostDevice, PortConnection } from "../../core/pinning/host-device.ts";
 import { makeSysroot, sriovCard } from "../../test/rigs/made-up-sysroot.ts";
+import { QemuError } from "./qemu-error.ts";
 import { functionOf, VirtualFunctions } from "./virtual-functions.ts";
 
 const VFS = ["0000:3b:02.0", "0000:3b:02.1"] as const;
@@ -121,7 +122,44 @@ test("what the card refuses is an error with the card's words, at the setting an
   await expect(functions.release(one, unused)).rejects.toThrow("keeps the MAC address and the VLAN of port p1");
   answer = async () => {};
   await functions.release(one, unused);
-  expect(addressed()).toHaveLength(3);
+  expect(addressed()).toHaveLength(4);
+});
+
+test("a card that refuses the empty MAC address gets another one that no port has", async () => {
+  answer = () => (ran.at(-1)?.includes(CLEARED) ? Promise.reject(new Error("Invalid argument")) : Promise.resolve());
+  await functions.release(guest("/a", device(VFS[0])), unused);
+  expect(addressed().at(-1)).toBe("ip link set dev ens1f0 vf 0 mac 02:00:00:00:00:00 vlan 0");
+});
+
+test.each([
+  ["keeps the port's MAC address", { address: MAC.toUpperCase() }, "keeps the MAC address and the VLAN of port p1"],
+  ["keeps it, and an older ip shows it", { mac: MAC }, "keeps the MAC address and the VLAN of port p1"],
+  ["does not show its MAC address", {}, "keeps the MAC address and the VLAN of port p1"],
+  ["has another MAC address, since the port's was never set", { address: "5e:00:00:00:00:01" }, null],
+])("a function whose clearing is refused, and which %s", async (_, values, reason) => {
+  answer = async () => {
+    if (!ran.at(-1)?.includes("show")) throw new Error("ip link: RTNETLINK answers: Operation not permitted");
+    return JSON.stringify([{ vfinfo_list: [{ vf: 0, trust: false, ...values }] }]);
+  };
+  const clearing = functions.release(guest("/a", device(VFS[0])), unused);
+  if (reason === null) await clearing;
+  else await expect(clearing).rejects.toThrow(reason);
+});
+
+test("a host without the program has nothing to clear, since nothing was set there", async () => {
+  answer = () => Promise.reject(new QemuError("unavailable", "ip is not installed on this host"));
+  const one = guest("/a", device(VFS[0]));
+  await expect(functions.connect(one, NEVER)).rejects.toThrow("ip is not installed on this host");
+  await functions.release(one, unused);
+});
+
+test("a function that could not be set for one guest is cleared for the other one that had it before", async () => {
+  await functions.connect(guest("/a", device(VFS[0])), NEVER);
+  answer = () => Promise.reject(new Error("Device or resource busy"));
+  await expect(functions.connect(guest("/b", device(VFS[0])), NEVER)).rejects.toThrow("busy");
+  answer = async () => {};
+  await functions.release(guest("/a", device(VFS[0])), unused);
+  expect(addressed().at(-1)).toContain(CLEARED);
 });
 
 test("a function that has left its host has nothing to clear", async () => {

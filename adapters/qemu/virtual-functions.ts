@@ -6,7 +6,8 @@ import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
 
 const PCI = "sys/bus/pci/devices";
-const NO_MAC = "00:00:00:00:00:00";
+/** The MAC addresses of a function without a port: some cards refuse the first one, which others take to mean that the guest may choose. */
+const NO_MACS = ["00:00:00:00:00:00", "02:00:00:00:00:00"] as const;
 const NEEDS_RIGHT = "the agent's user needs the right to configure networks (CAP_NET_ADMIN)";
 
 /** Runs a program of the host, like `runTool`. */
@@ -40,15 +41,16 @@ export class VirtualFunctions {
 
   /** Rejects with a QemuError that names the port, when the card does not take the settings, or when Neutron has not said what they are. */
   async connect({ dir, devices }: DeviceHolder, signal: AbortSignal): Promise<void> {
-    for (const device of portDevices(devices)) {
-      this.#users.set(device.address, dir);
-      await this.#turns.take([device.address], () => this.#set(device, signal));
-    }
+    for (const device of portDevices(devices))
+      await this.#turns.take([device.address], async () => {
+        await this.#set(device, signal);
+        this.#users.set(device.address, dir);
+      });
   }
 
   /**
    * Clears the functions of a guest whose QEMU has ended. `isUsed` tells whether another guest that runs has the function. A function that has left the host has
-   * nothing to clear.
+   * nothing to clear, and neither has one to which its card has never given the port's MAC address. Rejects with a QemuError if the card keeps the settings.
    */
   async release({ dir, devices }: DeviceHolder, isUsed: (address: string) => boolean): Promise<void> {
     for (const device of portDevices(devices))
@@ -98,13 +100,17 @@ export class VirtualFunctions {
     const place = functionOf(address, this.#root);
     if (place === null) return;
     try {
-      await this.#setOf(place, ["mac", NO_MAC, "vlan", "0"]);
+      await this.#forget(place);
     } catch (error) {
-      throw new QemuError(
-        "unavailable",
-        `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${port.portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
-        { cause: error },
-      );
+      // Without the program nothing was set.
+      if (error instanceof QemuError && error.code === "unavailable") return;
+      const shown = await this.#shown(place);
+      if (shown === null || shown.mac === null || shown.mac === port.mac.toLowerCase())
+        throw new QemuError(
+          "unavailable",
+          `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${port.portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
+          { cause: error },
+        );
     }
     await this.#distrust(place, address);
   }
@@ -118,7 +124,7 @@ export class VirtualFunctions {
       await this.#setOf(place, ["trust", "off"], signal);
     } catch (error) {
       signal?.throwIfAborted();
-      if (await this.#isUntrusted(place, signal)) return;
+      if ((await this.#shown(place, signal))?.isTrusted === false) return;
       throw new QemuError(
         "unavailable",
         `virtual function ${place.index} of ${place.card} (${address}) may be trusted still, because the card did not end that (${(error as Error).message}): ${NEEDS_RIGHT}`,
@@ -127,16 +133,22 @@ export class VirtualFunctions {
     }
   }
 
-  async #isUntrusted({ card, index }: FunctionPlace, signal?: AbortSignal): Promise<boolean> {
+  /** Rejects with the card's last word if it takes none of the addresses. */
+  async #forget(place: FunctionPlace): Promise<void> {
+    const [first, other] = NO_MACS.map((mac) => ["mac", mac, "vlan", "0"]);
+    await this.#setOf(place, first ?? []).catch(() => this.#setOf(place, other ?? []));
+  }
+
+  /** What the card says of the function. Null if it cannot be asked, or does not name the function. */
+  async #shown({ card, index }: FunctionPlace, signal?: AbortSignal): Promise<ShownFunction | null> {
     try {
       const [link] = JSON.parse(String(await this.#run("ip", ["-json", "link", "show", "dev", card], signal)));
-      const shown: { readonly trust?: unknown } | undefined = link.vfinfo_list.find(
-        ({ vf }: { readonly vf?: unknown }) => vf === index,
-      );
-      // A card that knows no trust shows none.
-      return shown !== undefined && (shown.trust === undefined || shown.trust === false);
+      const shown = link.vfinfo_list.find(({ vf }: { readonly vf?: unknown }) => vf === index);
+      // The address was called `mac` by older versions of ip. A card that knows no trust shows none.
+      const { address = shown.mac, trust = false } = shown;
+      return { mac: typeof address === "string" ? address.toLowerCase() : null, isTrusted: trust !== false };
     } catch {
-      return false;
+      return null;
     }
   }
 
@@ -149,6 +161,12 @@ export class VirtualFunctions {
 interface FunctionPlace {
   readonly card: string;
   readonly index: number;
+}
+
+interface ShownFunction {
+  /** In lower case. Null if it is not shown. */
+  readonly mac: string | null;
+  readonly isTrusted: boolean;
 }
 
 /** The network interface of a virtual function's card, and the function's number there. Null for any other function, and for a card without an interface. */
