@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
@@ -148,6 +148,49 @@ describe.skipIf(whyNoQemu() !== null)(
         ),
       });
       expect(ran).toEqual([]);
+    });
+
+    test("does not keep its guest from being stopped or moved where the card does not clear it, until the guest is destroyed", async () => {
+      const kept: string[] = [];
+      openedWith({ onFunctionsKept: ({ attemptId }, error) => kept.push(`${attemptId}: ${(error as Error).message}`) });
+      await prepareDirect();
+      await driver.start(NAME, NEVER);
+      refused = "ip link: RTNETLINK answers: Device or resource busy";
+      await driver.power(NAME, "stop", NEVER);
+      expect(kept).toEqual([
+        expect.stringMatching(/^task-1\/0: virtual function 0 of ens1f0 .* keeps the MAC address/),
+      ]);
+      // The order is repeated.
+      await driver.power(NAME, "stop", NEVER);
+      const to = { host: "h2", serverUuid: NAME.serverUuid, attemptId: "task-2/0" };
+      const moved = { ...to, server: spec({ ports: [], portRequests: [] }), allocation: undefined };
+      const outcome = await prepare({ ...moved, movedFrom: { ...NAME, by: "migrate" } });
+      if (outcome.kind !== "prepared") throw new Error(outcome.reason);
+      const order = {
+        ...NAME,
+        toHost: "h2",
+        toAttemptId: to.attemptId,
+        listensAt: outcome.listensAt ?? "",
+        orderId: "o",
+      };
+      await driver.handOff({ ...order, live: false, force: false }, NEVER, () => undefined);
+      expect(kept).toHaveLength(3);
+      await expect(driver.destroy(NAME)).rejects.toThrow("keeps the MAC address");
+      refused = null;
+      await driver.destroy(NAME);
+      expect(ran.slice(-2)).toEqual([CLEARED, DISTRUSTED]);
+    });
+
+    test("is cleared although the record of another guest is damaged", async () => {
+      openedWith({ onFunctionsKept: (_, error) => expect.fail(String(error)) });
+      await prepareDirect();
+      await driver.start(NAME, NEVER);
+      const damaged = join(dir.instancesPath, "guest-task-9+0");
+      mkdirSync(damaged);
+      writeFileSync(join(damaged, "guest.json"), "{");
+      await driver.power(NAME, "stop", NEVER);
+      await driver.destroy(NAME);
+      expect(ran.filter((line) => line === CLEARED)).toHaveLength(2);
     });
 
     test("is left to the guest that moves away until that one has stopped, and starts with what the start order says of the port", async () => {

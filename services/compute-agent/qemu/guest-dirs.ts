@@ -18,12 +18,29 @@ export function guestDirOf(instancesPath: string, attemptId: string): string {
 
 /** All guests of the directory, which may be those of several hosts. Throws a QemuError if a record cannot be read. */
 export function guestDirs(instancesPath: string): readonly GuestDir[] {
+  return dirsIn(instancesPath).flatMap((dir) => {
+    const record = readGuestRecord(dir);
+    return record === null ? [] : [{ dir, record }];
+  });
+}
+
+/** The same as `guestDirs`, with null for each record that cannot be read or is missing. */
+export function foundGuestDirs(
+  instancesPath: string,
+): readonly { readonly dir: string; readonly record: GuestRecord | null }[] {
+  return dirsIn(instancesPath).map((dir) => ({ dir, record: foundRecord(dir) }));
+}
+
+/** Null for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
+export function foundRecord(dir: string): GuestRecord | null {
+  try {
+    return readGuestRecord(dir);
+  } catch {
+    return null;
+  }
+}
+
+function dirsIn(instancesPath: string): readonly string[] {
   const names = existsSync(instancesPath) ? readdirSync(instancesPath) : [];
-  return names
-    .filter((name) => name.startsWith(DIR_PREFIX))
-    .flatMap((name) => {
-      const dir = join(instancesPath, name);
-      const record = readGuestRecord(dir);
-      return record === null ? [] : [{ dir, record }];
-    });
+  return names.filter((name) => name.startsWith(DIR_PREFIX)).map((name) => join(instancesPath, name));
 }

@@ -85,7 +85,7 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   if (state === "absent") {
     const { runningIn, isSuspended } = guest.record;
     if (runningIn !== null || isSuspended) await guest.change({ runningIn: null, isSuspended: false });
-    return control.functions.release(guest);
+    return control.functions.releaseStopped(guest);
   }
   if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
   if (state === "running") await pressPowerButton(guest, control);
@@ -93,7 +93,7 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   // This is recorded before QEMU ends, so that a guest found without its QEMU counts as stopped and not as crashed.
   await guest.change({ runningIn: null });
   await guest.end();
-  await control.functions.release(guest);
+  await control.functions.releaseStopped(guest);
 }
 
 /** The interfaces that a guest is to have, and the host's bridge to which they are attached, if they are. */

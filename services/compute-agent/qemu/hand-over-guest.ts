@@ -33,7 +33,7 @@ export async function handOverGuestCold(
   await haltForCopy(guest, control.power);
   await handOverDisks(guest, to, control);
   await guest.end();
-  await control.power.functions.release(guest);
+  await control.power.functions.releaseStopped(guest);
 }
 
 /** Hands the guest over while it runs, or continues such a hand-over. A guest whose hand-over fails runs on. */

@@ -10,7 +10,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
-import { type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
+import type { RunProgram } from "../../../adapters/qemu/virtual-functions.ts";
 import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb, VolumeStep } from "../../../core/agent/power-verbs.ts";
@@ -41,7 +41,7 @@ import { changeGuestVolume } from "./change-guest-volume.ts";
 import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
-import { guestDirOf, guestDirs } from "./guest-dirs.ts";
+import { foundRecord, guestDirOf, guestDirs } from "./guest-dirs.ts";
 import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
@@ -51,7 +51,7 @@ import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { qemuCapabilities, qemuTraits } from "./qemu-capabilities.ts";
-import { foundRecord, releaseDevices } from "./release-devices.ts";
+import { releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
@@ -93,6 +93,8 @@ export interface QemuDriverOptions {
   readonly onStrayCpus?: (guest: CpuHolder) => void;
   /** Called for each checked copy of an image that was changed since. */
   readonly onDamaged?: (copy: DamagedCopy) => void;
+  /** Called for each guest that has stopped while a network card keeps the settings of its virtual functions. */
+  readonly onFunctionsKept?: (guest: GuestName, error: unknown) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
@@ -141,9 +143,7 @@ export class QemuDriver implements Driver {
       existing: (source) => existingMdevs(source, options.sysroot),
     });
     const logs = () => [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
-    this.#functions = functionsOfGuests(new VirtualFunctions(options.sysroot, options.runProgram), () =>
-      guestDirs(options.instancesPath),
-    );
+    this.#functions = functionsOfGuests(options);
     this.#trimmer = new ConsoleTrimmer(options.clock, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }

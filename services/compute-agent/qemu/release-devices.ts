@@ -1,6 +1,7 @@
-import { type GuestRecord, readGuestRecord, removeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, removeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { removeMdevs } from "../../../adapters/qemu/host-devices.ts";
 import { deviceName, type HostDevice } from "../../../core/pinning/host-device.ts";
+import { foundRecord } from "./guest-dirs.ts";
 
 /**
  * Removes the mediated devices of a guest whose QEMU is gone, if no other guest has them: a server that is resized on its own host keeps its devices. `records` reads
@@ -24,13 +25,4 @@ export function releaseDevices(
 
 function mdevsOf(dir: string): readonly HostDevice[] {
   return (foundRecord(dir)?.pinning?.devices ?? []).filter(({ kind }) => kind === "mdev");
-}
-
-/** Null for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
-export function foundRecord(dir: string): GuestRecord | null {
-  try {
-    return readGuestRecord(dir);
-  } catch {
-    return null;
-  }
 }
