@@ -81,8 +81,13 @@ export class WatchedServer {
     };
   }
 
+  /** Gives an action, again as long as the server's cell does not answer, as it may on a busy machine. */
   async act(action: string, value: unknown = null): Promise<void> {
-    const answer = await this.#compute.call("POST", `/servers/${this.id}/action`, { [action]: value });
+    const give = async () => {
+      const given = await this.#compute.call("POST", `/servers/${this.id}/action`, { [action]: value });
+      return given.status !== 503 && given;
+    };
+    const answer = await eventually(`an answer to ${action} that is not 503`, give, PATIENT);
     if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
   }
 
