@@ -38,11 +38,12 @@ export class DriverScene {
     guest: GuestName,
     movedFrom: { readonly guest: GuestName; readonly by: string } | null = null,
     signal: AbortSignal = NEVER,
+    driver = this.#driver,
   ) {
     const index = Number(guest.attemptId.match(/\d+/)?.[0]);
     const from = movedFrom === null ? null : { ...movedFrom.guest, by: movedFrom.by };
     const order = { ...guest, server: this.#subject.server(index), allocation: undefined, movedFrom: from };
-    return this.#driver.prepare(order, { signal, onStep: () => {} });
+    return driver.prepare(order, { signal, onStep: () => {} });
   }
 
   /** The image of the servers, since every subject has it. */
@@ -70,12 +71,22 @@ export class DriverScene {
     readonly destination: GuestName;
     readonly order: HandOffOrder;
   }> {
-    const [source, destination] = [this.guest(0, 0), this.guest(1, 0, 1)];
+    const source = this.guest(0, 0);
     await this.prepare(source);
     await this.#driver.start(source, NEVER);
-    const prepared = await this.prepare(destination, { guest: source, by });
+    return { source, ...(await this.destinationOf(source, { selection: 1, by, live })) };
+  }
+
+  /** Has a guest prepared on the other host for a guest that exists; by the present driver if there is a later one than the scene's. */
+  async destinationOf(
+    source: GuestName,
+    { selection, by, live }: { readonly selection: number; readonly by: string; readonly live: boolean },
+    driver = this.#driver,
+  ): Promise<{ readonly destination: GuestName; readonly order: HandOffOrder }> {
+    const destination = this.guest(1, 0, selection);
+    const prepared = await this.prepare(destination, { guest: source, by }, NEVER, driver);
     const to = { toHost: destination.host, toAttemptId: destination.attemptId, listensAt: addressOf(prepared) };
-    return { source, destination, order: { ...source, ...to, live, force: false, orderId: "order/1" } };
+    return { destination, order: { ...source, ...to, live, force: false, orderId: `order/${selection}` } };
   }
 }
 

@@ -4,6 +4,7 @@ import type { Driver } from "../../services/compute-agent/driver.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { driverConsoleContract } from "./driver-console.contract.ts";
 import { driverDevicesContract } from "./driver-devices.contract.ts";
+import { driverPausedMovesContract } from "./driver-paused-moves.contract.ts";
 import { DriverScene, type DriverSubject } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
@@ -321,34 +322,7 @@ export function driverContract(
 
     driverConsoleContract(opened);
 
-    test("a paused guest that is handed over live is paused at the destination, and goes on there", async ({
-      skip,
-    }) => {
-      const { driver, scene } = await opened();
-      requireLive(driver, skip);
-      const { source, destination, order } = await scene.movable(true, "live-migrate-paused");
-      await driver.power(source, "pause", NEVER);
-      await driver.handOff(order, NEVER, ignored);
-      await driver.power(destination, "pause", NEVER);
-      await driver.power(destination, "pause", NEVER);
-      await driver.destroy(source, NEVER);
-      expect(await driver.powersOf([source, destination])).toEqual(["missing", "paused"]);
-      await driver.power(destination, "unpause", NEVER);
-      expect(await scene.powerOf(destination)).toBe("running");
-    });
-
-    test("a paused guest that was handed over in vain is paused again at the source", async ({ skip }) => {
-      const { driver, scene } = await opened();
-      requireLive(driver, skip);
-      const { source, destination, order } = await scene.movable(true, "live-migrate-paused");
-      await driver.power(source, "pause", NEVER);
-      await driver.handOff(order, NEVER, ignored);
-      await driver.destroy(destination, NEVER);
-      await driver.power(source, "pause", NEVER);
-      expect(await driver.powersOf([source, destination])).toEqual(["paused", "missing"]);
-      await driver.power(source, "unpause", NEVER);
-      expect(await scene.powerOf(source)).toBe("running");
-    });
+    driverPausedMovesContract(opened);
 
     test("a live hand-over that is called off can be completed by its forced form", async ({ skip }) => {
       const { driver, scene } = await opened();

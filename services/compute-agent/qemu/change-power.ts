@@ -32,7 +32,7 @@ export function changePower(
     case "pause":
       return pauseGuest(guest, control);
     case "unpause":
-      return unpauseGuest(guest);
+      return unpauseGuest(guest, control);
     case "suspend":
       return suspendGuest(guest, control);
     case "resume":

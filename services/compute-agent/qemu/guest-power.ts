@@ -149,9 +149,11 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
   await guest.execute("stop");
 }
 
-export async function unpauseGuest(guest: QemuGuest): Promise<void> {
+/** Lets a paused guest go on, also one that was handed over in vain and that nobody has paused again since. */
+export async function unpauseGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
   if (state === "running") return;
+  if (state === "postmigrate") return run(guest, control);
   if (state !== "paused" && state !== STALLED) throw new QemuError("state", `the guest is not paused (${state})`);
   await guest.execute("cont");
 }

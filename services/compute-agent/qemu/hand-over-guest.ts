@@ -4,7 +4,7 @@ import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
-import { haltForCopy, type PowerControl, refuseWithDevices } from "./guest-power.ts";
+import { haltForCopy, type PowerControl, pauseGuest, refuseWithDevices } from "./guest-power.ts";
 import {
   callOffHandOver,
   type HandOverControl,
@@ -18,6 +18,7 @@ import { interfacesMark, type TransferAddress, tellsMetadata } from "./transfer-
 export interface LiveHandOverControl extends HandOverControl {
   readonly bytesPerSecond: number;
   readonly calledOff: CalledOffMoves;
+  readonly power: PowerControl;
   readonly onHandedOver?: ((guest: GuestName, how: { readonly haltedMs: number }) => void) | undefined;
 }
 
@@ -44,6 +45,7 @@ export async function handOverGuestLive(
   control: LiveHandOverControl,
 ): Promise<void> {
   const { toAttemptId: attemptId, force } = order;
+  await takeBackPaused(guest, attemptId, control.power);
   const state = await guest.state();
   const { handedTo, machine } = guest.record;
   const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
@@ -66,6 +68,13 @@ export async function handOverGuestLive(
     }
   }
   await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
+}
+
+/** Pauses a guest again that was paused when it was handed over to another attempt, in vain: its host was away when the server was left here. */
+async function takeBackPaused(guest: QemuGuest, attemptId: string, power: PowerControl): Promise<void> {
+  const { handedTo } = guest.record;
+  if (handedTo === null || handedTo.attemptId === attemptId || handedTo.wasRunning) return;
+  if ((await guest.state()) === "postmigrate") await pauseGuest(guest, power);
 }
 
 /** Memory can only be handed over to a machine with the same devices. */

@@ -267,7 +267,7 @@ export class QemuDriver implements Driver {
     await leaveRescue(guest, order);
     const power = this.#power(signal);
     const { bytesPerSecond = BYTES_PER_SECOND_MAX, onHandedOver, disksAnswerMs: answerMs } = this.#options;
-    const live = { signal, onProgress, answerMs, bytesPerSecond, onHandedOver, calledOff: this.#calledOff };
+    const live = { signal, onProgress, answerMs, bytesPerSecond, onHandedOver, calledOff: this.#calledOff, power };
     if (to === null) await stopGuest(guest, power);
     else if (order.live) return handOverGuestLive(guest, order, to, live);
     else await handOverGuestCold(guest, order, to, { signal, onProgress, answerMs, power });
