@@ -22,7 +22,7 @@
 // refusal in 1 and 2, as a condition in 3 to 5. A rule about what is asked for is `WorkingLedger` here and `ledger_decide` there; capacity is
 // `capacityOf` here and `ledger_capacity` there, which 2 to 5 share.
 //
-// Held together by: the contract of ledgers (test/contract/ledger.contract.ts), random commands to both bodies (test/integration/ledger-model.test.ts),
+// Held together by: the contract of ledgers (test/contract/ledger.contract.ts), random commands to both bodies (test/integration/ledger-model.long.test.ts),
 // several sessions at once (test/integration/ledger-races.test.ts), and the contract of the cell's store for boots and hops.
 
 import { assert } from "../assert.ts";
