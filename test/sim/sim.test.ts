@@ -14,7 +14,7 @@ const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
 /** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
-const WITH_PORTS = [5, 8];
+const WITH_PORTS = [8, 880_051];
 /** Worlds in which agents lie, also about hosts of others. */
 const LIED = [2, 3];
 /** The heartbeats, leases and sweeps of 18 processes. */
