@@ -68,14 +68,14 @@ export function startsGuest(kind: OperationKind): boolean {
 
 /**
  * The attempt whose guest may run because of the order of this stage, in the place of another guest or of none. Undefined when the stage starts
- * no guest. A destination whose source is not asked counts also when the server should not run, since it becomes the home of the server without a word
- * from the former one.
+ * no guest. The guest of a paused server that moves live counts, too: it takes the disks, and one that goes back to its source runs there for a moment. A
+ * destination whose source is not asked counts also when the server should not run, since it becomes the home of the server without a word from the former one.
  */
 export function attemptStartedAt(facts: OperationFacts, stage: Stage, selection: number): string | undefined {
-  const { kind, source, runs } = facts;
+  const { kind, source, runs, pauses } = facts;
   const ask = edgesOf(kind, stage)?.ask ?? "nothing";
   const at = startedAt(kind, ask);
   if (at === null) return undefined;
-  if (STARTED[ask]?.by === "if-it-should" && !runs && OPERATIONS[kind].source === "asked") return undefined;
+  if (STARTED[ask]?.by === "if-it-should" && !runs && !pauses && OPERATIONS[kind].source === "asked") return undefined;
   return (at === "source" ? source : destinationOf(facts, selection))?.attemptId;
 }
