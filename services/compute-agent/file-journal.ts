@@ -1,4 +1,15 @@
-import { type FileHandle, mkdir, open, readFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readFile,
+  rename,
+  rm,
+  stat,
+  statfs,
+  truncate,
+  writeFile,
+} from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { Batcher } from "../../runtime/batcher.ts";
@@ -8,6 +19,8 @@ import { syncDirectory } from "./sync-directory.ts";
 
 /** Room that is kept beside the journal for a disk that is full. Some thousand records need it: orders that stop, move and remove guests. */
 const RESERVE_BYTES = 1_048_576;
+/** After so many writes without a reserve, its room is looked for again. */
+const RESERVE_WRITES = 64;
 /** Maximum number of records in one write. */
 const BATCH_RECORDS_MAX = 4_096;
 
@@ -20,7 +33,8 @@ type Order =
  * on disk (fdatasync) before the next one is written, so a crash can tear only the last line. No caller was told that its records are
  * durable, so it is dropped. A torn line lacks its end, or contains zeros where the disk had not yet written. Any other bad line was
  * damaged after it was written. `load` then rejects and says which line it is and what can be done. From `load` to `close` the journal is
- * locked against other processes. A reserve of space is kept in a file beside it and given up when the disk is full, so that the agent goes on meanwhile.
+ * locked against other processes. A reserve of space is kept in a file beside it and given up when the disk is full, so that the agent goes on meanwhile. It is
+ * made again when there is room.
  */
 export class FileJournal implements Journal {
   readonly #path: string;
@@ -30,11 +44,15 @@ export class FileJournal implements Journal {
   #length = 0;
   /** The size of the file without what a failed write may have left. */
   #soundBytes = 0;
+  readonly #syncDirectory: (path: string) => void;
+  /** The number of writes since the reserve was missed last. Null while there is one. */
+  #writesWithoutReserve: number | null = null;
   #broken: JournalError | null = null;
   #idle: Promise<unknown> = Promise.resolve();
 
-  constructor(path: string) {
+  constructor(path: string, options: { readonly syncDirectory?: (path: string) => void } = {}) {
     this.#path = path;
+    this.#syncDirectory = options.syncDirectory ?? syncDirectory;
     this.#batcher = new Batcher({ run: (orders) => this.#carryOut(orders), maxItems: BATCH_RECORDS_MAX });
   }
 
@@ -51,7 +69,7 @@ export class FileJournal implements Journal {
     });
     if (soundBytes < bytes) await truncate(this.#path, soundBytes);
     this.#file = await open(this.#path, "a", 0o600);
-    syncDirectory(dirname(this.#path));
+    this.#syncDirectory(dirname(this.#path));
     this.#length = records.length;
     this.#soundBytes = soundBytes;
     await this.#keepReserve();
@@ -126,6 +144,7 @@ export class FileJournal implements Journal {
     });
     this.#soundBytes += line.length;
     this.#length += records.length;
+    await this.#missReserve();
   }
 
   async #append(file: FileHandle, line: Buffer): Promise<void> {
@@ -139,13 +158,25 @@ export class FileJournal implements Journal {
 
   /** Without a reserve, a disk that is full ends the agent. */
   async #keepReserve(): Promise<void> {
+    this.#writesWithoutReserve = null;
     const found = await stat(this.#reserve).catch(() => null);
     if (found?.size === RESERVE_BYTES) return;
     await writeFile(this.#reserve, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 }).catch(() => this.#giveUpReserve());
   }
 
+  /** Makes the reserve again some time after it was given up, if others then have room, too. */
+  async #missReserve(): Promise<void> {
+    if (this.#writesWithoutReserve === null) return;
+    this.#writesWithoutReserve += 1;
+    if (this.#writesWithoutReserve < RESERVE_WRITES) return;
+    this.#writesWithoutReserve = 0;
+    const disk = await statfs(dirname(this.#path)).catch(() => null);
+    if (disk !== null && disk.bavail * disk.bsize > 2 * RESERVE_BYTES) await this.#keepReserve();
+  }
+
   /** Resolves with false if there is none. */
   async #giveUpReserve(): Promise<boolean> {
+    this.#writesWithoutReserve = 0;
     const isThere = (await stat(this.#reserve).catch(() => null)) !== null;
     await rm(this.#reserve, { force: true });
     return isThere;
@@ -154,38 +185,41 @@ export class FileJournal implements Journal {
   /** Resolves with false on a disk that is full: the journal stays as long as it is. */
   async #tryRewrite(records: readonly JournalRecord[]): Promise<boolean> {
     const fresh = `${this.#path}.new`;
-    await rm(fresh, { force: true });
-    const file = await open(fresh, "a", 0o600);
+    let file: FileHandle | null = null;
+    let bytes = 0;
     try {
-      await this.#rewrite(records, { fresh, file });
-      return true;
+      await rm(fresh, { force: true });
+      file = await open(fresh, "a", 0o600);
+      bytes = await writeAll(file, records);
+      await rename(fresh, this.#path);
     } catch (error) {
-      await file.close().catch(() => undefined);
+      await file?.close().catch(() => undefined);
       await rm(fresh, { force: true });
       if (!isFull(error)) throw error;
       return false;
     }
-  }
-
-  async #rewrite(
-    records: readonly JournalRecord[],
-    { fresh, file }: { readonly fresh: string; readonly file: FileHandle },
-  ): Promise<void> {
-    let bytes = 0;
-    for (let start = 0; start < records.length; start += BATCH_RECORDS_MAX) {
-      const line = Buffer.from(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
-      await file.appendFile(line);
-      bytes += line.length;
-    }
-    await file.sync();
-    await rename(fresh, this.#path);
-    syncDirectory(dirname(this.#path));
-    await this.#file?.close();
+    // The former file has no name any longer, so nothing may be written to it, whatever fails from here on.
+    const former = this.#file;
     this.#file = file;
     this.#length = records.length;
     this.#soundBytes = bytes;
+    await former?.close().catch(() => undefined);
+    this.#syncDirectory(dirname(this.#path));
     await this.#keepReserve();
+    return true;
   }
+}
+
+/** Resolves with the size of the file when everything is on disk. */
+async function writeAll(file: FileHandle, records: readonly JournalRecord[]): Promise<number> {
+  let bytes = 0;
+  for (let start = 0; start < records.length; start += BATCH_RECORDS_MAX) {
+    const line = Buffer.from(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
+    await file.appendFile(line);
+    bytes += line.length;
+  }
+  await file.sync();
+  return bytes;
 }
 
 /** The codes of a disk, or a user's share of it, that is full. */

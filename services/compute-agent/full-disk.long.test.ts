@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSmallDisk, type SmallDisk, whyNoSmallDisk } from "../../test/rigs/small-disk.ts";
@@ -72,6 +72,38 @@ describe.skipIf(skipped !== null)(
       await journal.close();
       const later = Array.from({ length: 150 }, (_, index) => record(150 + index));
       expect(await loaded()).toEqual([record(7), record(149), ...later]);
+    });
+
+    test("has a reserve again soon after the disk has room, without a compaction", async () => {
+      const journal = await opened();
+      disk.fill();
+      for (let index = 0; index < 200; index += 1) await journal.append(record(index));
+      expect(hasReserve()).toBe(false);
+      disk.empty();
+      for (let index = 200; index < 300; index += 1) await journal.append(record(index));
+      expect(hasReserve()).toBe(true);
+      await journal.close();
+      expect(await loaded()).toHaveLength(300);
+    });
+
+    test("goes on, and is taken up by the next process, where a compaction cannot even make its file", async () => {
+      disk.close();
+      disk = openSmallDisk(4, 24);
+      const journal = await opened();
+      await journal.append(record(0));
+      const fillUp = () => {
+        for (let index = 0; index < 100; index += 1) writeFileSync(join(disk.path, `file-${index}`), "");
+      };
+      expect(fillUp).toThrow("ENOSPC");
+      await journal.compact(() => []);
+      await journal.append(record(1));
+      await journal.close();
+      const next = await opened();
+      await next.compact(() => []);
+      await next.append(record(2));
+      expect(next.length).toBe(3);
+      await next.close();
+      expect(await loaded()).toEqual([record(0), record(1), record(2)]);
     });
 
     test("says that it cannot be written when the reserve is used up, and loses nothing that was confirmed", async () => {

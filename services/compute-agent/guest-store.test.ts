@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Clock } from "../../runtime/clock.ts";
 import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { GuestStore } from "./guest-store.ts";
-import type { GuestName } from "./journal.ts";
+import type { GuestName, Journal } from "./journal.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,4 +22,26 @@ test("a destroyed guest stays known when the wall clock jumps, at a restart or l
   expect((await GuestStore.open(createMemoryJournal(disk), clock)).isBuried(NAME)).toBe(true);
   wallMs += 100 * HOUR_MS;
   expect((await GuestStore.open(createMemoryJournal(disk), clock)).isBuried(NAME)).toBe(true);
+});
+
+test("a journal whose disk has no room for a compaction is compacted again only when it has grown to twice its length", async () => {
+  let length = 0;
+  const tried: number[] = [];
+  const full: Journal = {
+    load: async () => [],
+    append: async () => {
+      length += 1;
+    },
+    compact: async (survivors) => {
+      survivors();
+      tried.push(length);
+    },
+    get length() {
+      return length;
+    },
+    close: async () => undefined,
+  };
+  const store = await GuestStore.open(full, new VirtualClock(0));
+  for (let index = 0; index < 90_000; index += 1) await store.record({ kind: "gone", ...NAME });
+  expect(tried).toEqual([0, 20_001, 40_003, 80_007]);
 });

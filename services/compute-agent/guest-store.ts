@@ -9,7 +9,10 @@ import type { GuestName, Journal, JournalRecord } from "./journal.ts";
 const FORGET_MS = 3_600_000;
 /** Limits how many failure reports and how many tombstones are kept for a host. */
 const KEEP_MAX = 2_000;
-/** A journal is rewritten when it has more records than this and `COMPACT_FACTOR` times more than it needs. */
+/**
+ * A journal is rewritten when it has more records than this and `COMPACT_FACTOR` times more than it needs. One that could not be rewritten, because its disk is full,
+ * is rewritten when it has twice its length.
+ */
 const COMPACT_RECORDS_MIN = 20_000;
 const COMPACT_FACTOR = 4;
 
@@ -24,7 +27,8 @@ export class GuestStore {
   readonly #clock: Clock;
   readonly #table = new GuestTable();
   readonly #settling = new Map<string, number>();
-  #needed = 0;
+  /** The journal is rewritten when it is longer. */
+  #lengthMax = COMPACT_RECORDS_MIN;
 
   private constructor(journal: Journal, clock: Clock) {
     this.#journal = journal;
@@ -60,8 +64,8 @@ export class GuestStore {
     const left = (this.#settling.get(key) ?? 1) - 1;
     if (left === 0) this.#settling.delete(key);
     else this.#settling.set(key, left);
-    if (this.#journal.length > COMPACT_RECORDS_MIN && this.#journal.length > this.#needed * COMPACT_FACTOR) {
-      this.#needed = Number.MAX_SAFE_INTEGER;
+    if (this.#journal.length > this.#lengthMax) {
+      this.#lengthMax = Number.MAX_SAFE_INTEGER;
       await this.#compact();
     }
   }
@@ -98,12 +102,14 @@ export class GuestStore {
   }
 
   async #compact(): Promise<void> {
+    let needed = 0;
     await this.#journal.compact(() => {
       this.#table.forget(this.#clock.monotonic() - FORGET_MS, KEEP_MAX);
       const records = this.#table.records();
-      this.#needed = records.length;
+      needed = records.length;
       return records;
     });
+    this.#lengthMax = Math.max(COMPACT_RECORDS_MIN, needed * COMPACT_FACTOR, this.#journal.length * 2);
   }
 }
 

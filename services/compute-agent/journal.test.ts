@@ -78,6 +78,29 @@ describe("the journal's file", () => {
     await journal.close();
   });
 
+  test("cannot be written any longer after a compaction whose file may be gone with a crash, and has all that was confirmed", async () => {
+    const path = await freshPath();
+    let syncs = 0;
+    const syncDirectory = () => {
+      syncs += 1;
+      if (syncs > 1) throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    };
+    const journal = new FileJournal(path, { syncDirectory });
+    await journal.load();
+    await journal.append(gone("a/0"));
+    const confirmed = ["a/0"];
+    const write = async () => {
+      await journal.compact(() => [gone("a/0")]);
+      await journal.append(gone("b/0"));
+      confirmed.push("b/0");
+    };
+    await expect(write()).rejects.toThrow("cannot write the journal");
+    await journal.close();
+    const next = new FileJournal(path);
+    expect(await next.load()).toEqual(confirmed.map(gone));
+    await next.close();
+  });
+
   test("is refused while another process holds it, and is free when that process is killed", {
     timeout: 60_000,
   }, async () => {

@@ -79,10 +79,10 @@ export interface SmallDisk {
   close(): void;
 }
 
-/** Mounts a file system of so many MiB, until it is closed. */
-export function openSmallDisk(mib: number): SmallDisk {
+/** Mounts a file system of so many MiB, and for so many files if that is named, until it is closed. */
+export function openSmallDisk(mib: number, filesMax = 0): SmallDisk {
   const path = mkdtempSync(join(tmpdir(), "berth-small-disk-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m`, "tmpfs", path], { stdio: "pipe" });
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m,nr_inodes=${filesMax}`, "tmpfs", path], { stdio: "pipe" });
   const filling = join(path, "filling");
   return {
     path,
