@@ -26,6 +26,7 @@ const NO_OPTIONS: TreeOptions = {
     physicalNetworks: [],
   },
   ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },
+  ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },
 };
 const NO_DEVICE: PciDevice = {
   ...{ address: "0000:00:00.0", vendor: "8086", device: "1572", class: "020000", numaNode: null, driver: null },
@@ -158,6 +159,21 @@ describe("the tree of a host", () => {
       numa0: { VCPU: { total: 4, reserved: 1 }, MEMORY_MB: { total: 8192, reserved: 256 } },
       numa1: { VCPU: { total: 4, reserved: 2 }, MEMORY_MB: { total: 8192, reserved: 256 } },
     });
+  });
+
+  test("has the initial ratios at VCPU, MEMORY_MB and DISK_GB, and at no other class", () => {
+    const root = rootOf(twoNodes(), {
+      ...{ cpuSharedSet: [0, 4], cpuDedicatedSet: [1], reservedHostCpus: 1 },
+      ...{ initialCpuAllocationRatio: 4, initialRamAllocationRatio: 1.5, initialDiskAllocationRatio: 0.9 },
+    });
+    expect(root.inventories).toEqual({ DISK_GB: { total: 100, initial_allocation_ratio: 0.9 } });
+    expect(below(root).numa0).toEqual({
+      VCPU: { total: 1, initial_allocation_ratio: 4 },
+      PCPU: { total: 1 },
+      MEMORY_MB: { total: 8192, initial_allocation_ratio: 1.5 },
+      CUSTOM_MEMORY_PAGES_1048576KB: { total: 3 },
+    });
+    expect(below(root).numa1?.VCPU).toEqual({ total: 1, reserved: 1, initial_allocation_ratio: 4 });
   });
 
   test("warns when more is reserved than the host has", () => {

@@ -22,6 +22,10 @@ export interface TreeOptions extends PciOffer {
   readonly reservedHostCpus: number;
   readonly reservedHostMemoryMb: number;
   readonly reservedHostDiskMb: number;
+  /** Ratios of inventories that the cell does not know yet, or null when the option is not set. */
+  readonly initialCpuAllocationRatio: number | null;
+  readonly initialRamAllocationRatio: number | null;
+  readonly initialDiskAllocationRatio: number | null;
 }
 
 /** The CPUs and huge pages behind a provider that offers CPUs or memory. */
@@ -58,11 +62,10 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   const nodes = cpuAndMemory(host, options, warn);
   const devices = pciProviders(host, options, warn);
   const disk = host.diskBytes === null ? 0 : Math.floor(host.diskBytes / GIB);
-  const inventories: Record<string, TreeInventory> = inventory(
-    "DISK_GB",
-    disk,
-    Math.ceil(options.reservedHostDiskMb / 1024),
-  );
+  const inventories: Record<string, TreeInventory> = inventory("DISK_GB", disk, {
+    reserved: Math.ceil(options.reservedHostDiskMb / 1024),
+    initialRatio: options.initialDiskAllocationRatio,
+  });
   const isPlaced = new Set<TreeProvider>();
   const children = nodes.flatMap((node): readonly TreeProvider[] => {
     const below = devices.filter((device) => device.numaNode === node.id && !options.flat).map((one) => one.provider);
@@ -148,9 +151,15 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   return parts.map((part, index) => ({
     id: part.id,
     inventories: {
-      ...inventory("VCPU", part.shared.length, reservedCpus[index]),
+      ...inventory("VCPU", part.shared.length, {
+        reserved: reservedCpus[index],
+        initialRatio: options.initialCpuAllocationRatio,
+      }),
       ...inventory("PCPU", part.dedicated.length),
-      ...inventory("MEMORY_MB", memory[index] ?? 0, reservedMb[index]),
+      ...inventory("MEMORY_MB", memory[index] ?? 0, {
+        reserved: reservedMb[index],
+        initialRatio: options.initialRamAllocationRatio,
+      }),
       ...Object.assign({}, ...part.pages.map((page) => inventory(pageClass(page.sizeKib), page.count))),
     },
     traits: [
@@ -240,9 +249,20 @@ function sevProviders({ sev }: InspectedHost, warn: Warn): readonly TreeProvider
   return [{ name: "amd_sev", inventories: offered, traits: ["HW_CPU_X86_AMD_SEV"] }];
 }
 
-function inventory(resourceClass: string, total: number, reserved = 0): Record<string, TreeInventory> {
+function inventory(
+  resourceClass: string,
+  total: number,
+  more: { readonly reserved?: number | undefined; readonly initialRatio?: number | null } = {},
+): Record<string, TreeInventory> {
   if (total <= 0) return {};
-  return { [resourceClass]: reserved > 0 ? { total, reserved: Math.min(reserved, total) } : { total } };
+  const { reserved = 0, initialRatio = null } = more;
+  return {
+    [resourceClass]: {
+      total,
+      ...(reserved > 0 && { reserved: Math.min(reserved, total) }),
+      ...(initialRatio !== null && { initial_allocation_ratio: initialRatio }),
+    },
+  };
 }
 
 function sum(numbers: readonly number[]): number {

@@ -50,6 +50,7 @@ function treeOf(host: InspectedHost, { flat }: { readonly flat: boolean }): Tree
         enabledMdevTypes: [],
         physicalNetworks: [],
       },
+      ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },
     },
     () => {},
   );

@@ -3,6 +3,7 @@ export interface TreeInventory {
   readonly total: number;
   readonly reserved?: number;
   readonly max_unit?: number;
+  readonly initial_allocation_ratio?: number;
 }
 
 /** A resource provider and those below it, in the format of the hosts file. The provider of a child is named `<parent>_<name>`. */

@@ -63,7 +63,8 @@ export type MergedReport =
 
 /**
  * Merges a report into the stored tree. The agent owns the resources that it has reported: it adds, changes and removes them. Everything else stays: traits,
- * inventories and providers of others, and a ratio that an operator has changed, until the agent itself reports another ratio. Whatever servers
+ * inventories and providers of others, and a ratio that an operator has changed, until the agent itself reports another ratio. An initial ratio
+ * counts only for an inventory that is not stored yet. Whatever servers
  * use stays too, with all of it reserved, until nothing uses it. The report must pass `malformedList`.
  *
  * Source: Nova's agents remove only traits that they own (nova/virt/libvirt/driver.py, _update_provider_tree), and take ratios from Placement
@@ -119,9 +120,14 @@ class Merge {
   listed(spec: ProviderSpec): ProviderSpec {
     const before = this.#byUuid.get(spec.uuid);
     const owned = this.#stored.reported.get(spec.uuid);
-    const ratios = new Map(Array.from(spec.inventories, ([name, { allocationRatio }]) => [name, allocationRatio]));
+    const ratios = new Map(
+      Array.from(spec.inventories, ([name, { allocationRatio }]) => [
+        name,
+        (spec.initialRatios?.has(name) ? owned?.classes.get(name) : undefined) ?? allocationRatio,
+      ]),
+    );
     const inventories = new Map(
-      Array.from(spec.inventories, ([name, inventory]) => [name, this.#withRatio(spec.uuid, name, inventory)]),
+      Array.from(spec.inventories, ([name, inventory]) => [name, this.#withRatio(spec, name, inventory)]),
     );
     for (const [name, { used, ...inventory }] of before?.inventories ?? []) {
       const offered = inventories.get(name);
@@ -233,11 +239,12 @@ class Merge {
     return capacityOf({ ...inventory, allocationRatio: this.#stored.ratios.get(name) ?? inventory.allocationRatio });
   }
 
-  #withRatio(uuid: ProviderUuid, name: ResourceClass, inventory: Inventory): Inventory {
+  #withRatio({ uuid, initialRatios }: ProviderSpec, name: ResourceClass, inventory: Inventory): Inventory {
     const before = this.#byUuid.get(uuid)?.inventories.get(name);
     if (before === undefined) return inventory;
     const reported = this.#stored.reported.get(uuid)?.classes.get(name);
-    if (reported !== undefined && reported !== inventory.allocationRatio) return inventory;
+    const isChanged = reported !== undefined && reported !== inventory.allocationRatio;
+    if (isChanged && initialRatios?.has(name) !== true) return inventory;
     return { ...inventory, allocationRatio: before.allocationRatio };
   }
 

@@ -12,6 +12,8 @@ export interface ProviderSpec {
   readonly expected: number | null | "any";
   readonly inventories: ReadonlyMap<ResourceClass, Inventory>;
   readonly traits: ReadonlySet<Trait>;
+  /** Classes of its inventories whose ratios only count when the inventory is first stored. Only reports of agents have them. */
+  readonly initialRatios?: ReadonlySet<ResourceClass>;
   /** `undefined` leaves the provider's aggregates unchanged, because operators own them, not agents. */
   readonly aggregates?: ReadonlySet<AggregateUuid>;
 }

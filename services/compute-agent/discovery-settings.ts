@@ -1,6 +1,6 @@
 import { parseCpuSet } from "../../core/discovery/parse-cpu-set.ts";
 import type { PhysicalNetwork } from "../../core/discovery/pci-providers.ts";
-import { boolean, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, float, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 const cpuSet: Kind<readonly number[]> = {
@@ -9,6 +9,8 @@ const cpuSet: Kind<readonly number[]> = {
   parse: (given) => parseCpuSet(given) ?? undefined,
 };
 const megabytes = integer({ min: 0, max: 2 ** 31 - 1 });
+/** Nova allows 0 for "not set". Here the option is left out instead, since a ratio of 0 would offer nothing. */
+const ratio = float({ min: 0.001, max: 1_000_000 });
 const device: Kind<string> = {
   allowed: "VENDOR:PRODUCT or an address, like 8086:1572 or 0000:3b:00.0",
   placeholder: "DEVICE",
@@ -46,6 +48,11 @@ export const discoverySettings = {
   reservedHostCpus: setting(megabytes, { about: "VCPU reserved for the host", default: "0" }),
   reservedHostMemoryMb: setting(megabytes, { about: "MEMORY_MB reserved for the host", default: "512" }),
   reservedHostDiskMb: setting(megabytes, { about: "MiB of DISK_GB reserved for the host", default: "0" }),
+  initialCpuAllocationRatio: optional(ratio, {
+    about: "ratio of VCPU when the host, or one of its NUMA nodes, is first stored; by default 1",
+  }),
+  initialRamAllocationRatio: optional(ratio, { about: "ratio of MEMORY_MB when it is first stored; by default 1" }),
+  initialDiskAllocationRatio: optional(ratio, { about: "ratio of DISK_GB when it is first stored; by default 1" }),
   instancesPath: setting(text(), {
     about: "directory of the guests' disks; the size of its file system is DISK_GB",
     default: "/",

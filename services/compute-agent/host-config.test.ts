@@ -32,6 +32,22 @@ describe("the hosts file", () => {
     expect(treeOf(host!)).toEqual(tree);
   });
 
+  test("marks a ratio as initial unless the inventory has one that is in force", () => {
+    const inventories = {
+      VCPU: { total: 8, initial_allocation_ratio: 4 },
+      MEMORY_MB: { total: 8, initial_allocation_ratio: 2, allocation_ratio: 1.5 },
+      DISK_GB: { total: 8 },
+    };
+    const [host] = readHostsFile(fileOf({ hosts: [{ name: "h1", inventories }] }));
+    const reported = treeOf(host!).providers[0]!.inventories;
+    const ratios = Object.values(reported).map((one) => [one.allocationRatio, one.isInitialRatio]);
+    expect(ratios).toEqual([
+      [4, true],
+      [1.5, undefined],
+      [1, undefined],
+    ]);
+  });
+
   test.each([
     ["{", "JSON"],
     [{ hosts: [] }, "/hosts"],

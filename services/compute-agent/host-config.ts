@@ -11,6 +11,8 @@ import { firstFault } from "./first-fault.ts";
 const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 const Count = (minimum: number) => Type.Integer({ minimum, maximum: 2_147_483_647 });
 
+const Ratio = Type.Number({ exclusiveMinimum: 0, maximum: 3.40282e38 });
+
 /** Has the fields of the Placement API's inventory record, with the same defaults. */
 const InventoryConfig = Type.Object(
   {
@@ -19,7 +21,9 @@ const InventoryConfig = Type.Object(
     min_unit: Type.Optional(Count(1)),
     max_unit: Type.Optional(Count(1)),
     step_size: Type.Optional(Count(1)),
-    allocation_ratio: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 3.40282e38 })),
+    allocation_ratio: Type.Optional(Ratio),
+    /** The ratio of an inventory that the cell does not know yet. It keeps the ratio that it has then. */
+    initial_allocation_ratio: Type.Optional(Ratio),
   },
   { additionalProperties: false },
 );
@@ -179,7 +183,9 @@ function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {
       minUnit: inventory.min_unit ?? 1,
       maxUnit: inventory.max_unit ?? inventory.total,
       stepSize: inventory.step_size ?? 1,
-      allocationRatio: inventory.allocation_ratio ?? 1,
+      allocationRatio: inventory.allocation_ratio ?? inventory.initial_allocation_ratio ?? 1,
+      ...(inventory.allocation_ratio === undefined &&
+        inventory.initial_allocation_ratio !== undefined && { isInitialRatio: true }),
     },
   ]);
   return Object.fromEntries(entries);

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { mergeReport } from "../../core/ledger/merge-report.ts";
-import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
 const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
-const report = (change: Partial<typeof inventory>, id = uuid): TreeReport => ({
+const report = (change: Partial<InventoryReport>, id = uuid): TreeReport => ({
   host: "h",
   rootProvider: id,
   providers: [
@@ -52,6 +52,14 @@ test("accepts the deepest tree that is small enough, and it can be merged and re
   const alone = { root: tree.root, providers: tree.providers.slice(0, 1) };
   const second = mergeReport(alone, { ...none, providers, reported: first.reported });
   expect(second).toMatchObject({ kind: "merged", tree: { providers: [{ uuid: tree.root }] } });
+});
+
+test("names the classes whose ratio is an initial one, and keeps that word out of the inventories", () => {
+  const tree = treeOfReport(report({ allocationRatio: 4, isInitialRatio: true }));
+  if ("refused" in tree) throw new Error(tree.refused);
+  const [root] = tree.providers;
+  expect([...root!.initialRatios!]).toEqual(["VCPU"]);
+  expect(Object.fromEntries(root!.inventories)).toEqual({ VCPU: { ...inventory, allocationRatio: 4 } });
 });
 
 test("shows only the beginning of a long name", () => {

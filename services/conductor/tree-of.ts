@@ -63,10 +63,15 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
       parent: provider.parent === "" ? null : providerUuid(provider.parent),
       expected: "any",
       inventories: new Map(
-        Object.entries(provider.inventories).map(([name, inventory]) => [
+        Object.entries(provider.inventories).map(([name, { isInitialRatio: _, ...inventory }]) => [
           resourceClass(name),
           inventory satisfies Inventory,
         ]),
+      ),
+      initialRatios: new Set(
+        Object.entries(provider.inventories).flatMap(([name, { isInitialRatio }]) =>
+          isInitialRatio === true ? [resourceClass(name)] : [],
+        ),
       ),
       traits: new Set(provider.traits.map(trait)),
     })),

@@ -117,6 +117,30 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
       expect(await ratio()).toMatchObject({ total: 4, allocationRatio: 3 });
     });
 
+    it("give an inventory its initial ratio when it is first stored, and never another one later", async () => {
+      const vcpus = (allocationRatio: number, total = 8) => ({ VCPU: inventory(total, { allocationRatio }) });
+      const initially = (ratio: number, total?: number): ProviderSpec => ({
+        ...root(vcpus(ratio, total)),
+        initialRatios: new Set([resourceClass("VCPU")]),
+      });
+      const ratio = async () => (await find(HOST))?.inventories.get(resourceClass("VCPU"));
+      await report(root({ MEMORY_MB: inventory(1024) }), gpu());
+      await report(initially(4), gpu());
+      expect(await ratio()).toMatchObject({ total: 8, allocationRatio: 4 });
+      await report(initially(8, 6), gpu());
+      expect(await ratio()).toMatchObject({ total: 6, allocationRatio: 4 });
+      await edit(({ uuid }) =>
+        uuid === HOST ? { inventories: new Map([[resourceClass("VCPU"), vcpus(16, 6).VCPU]]) } : {},
+      );
+      expect(await report(initially(2, 6), gpu())).toMatchObject({ kind: "unchanged" });
+      await report(initially(2, 5), gpu());
+      expect(await ratio()).toMatchObject({ total: 5, allocationRatio: 16 });
+      await report(root(vcpus(4, 5)), gpu());
+      expect(await ratio()).toMatchObject({ allocationRatio: 16 });
+      await report(root(vcpus(3, 5)), gpu());
+      expect(await ratio()).toMatchObject({ allocationRatio: 3 });
+    });
+
     it("may shrink an inventory below its use: it is over capacity and takes nothing more until enough is given back", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 6)]));
       const kept = [{ provider: HOST, name: "host", resourceClass: "VCPU", used: 6, capacity: 4, byReport: true }];

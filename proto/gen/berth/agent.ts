@@ -249,6 +249,8 @@ export interface InventoryReport {
   maxUnit: number;
   stepSize: number;
   allocationRatio: number;
+  /** Whether the ratio only counts when the inventory is first stored. An inventory that the cell has keeps its ratio then. */
+  isInitialRatio?: boolean | undefined;
 }
 
 export interface TreeVerdict {
@@ -2427,7 +2429,7 @@ export const ProviderReport_InventoriesEntry: MessageFns<ProviderReport_Inventor
 };
 
 function createBaseInventoryReport(): InventoryReport {
-  return { total: 0, reserved: 0, minUnit: 0, maxUnit: 0, stepSize: 0, allocationRatio: 0 };
+  return { total: 0, reserved: 0, minUnit: 0, maxUnit: 0, stepSize: 0, allocationRatio: 0, isInitialRatio: undefined };
 }
 
 export const InventoryReport: MessageFns<InventoryReport> = {
@@ -2449,6 +2451,9 @@ export const InventoryReport: MessageFns<InventoryReport> = {
     }
     if (message.allocationRatio !== 0) {
       writer.uint32(49).double(message.allocationRatio);
+    }
+    if (message.isInitialRatio !== undefined) {
+      writer.uint32(56).bool(message.isInitialRatio);
     }
     return writer;
   },
@@ -2514,6 +2519,14 @@ export const InventoryReport: MessageFns<InventoryReport> = {
             message.allocationRatio = reader.double();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.isInitialRatio = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2537,6 +2550,7 @@ export const InventoryReport: MessageFns<InventoryReport> = {
     message.maxUnit = object.maxUnit ?? 0;
     message.stepSize = object.stepSize ?? 0;
     message.allocationRatio = object.allocationRatio ?? 0;
+    message.isInitialRatio = object.isInitialRatio ?? undefined;
     return message;
   },
 };
