@@ -2,7 +2,10 @@ import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import type { FoundPower } from "../driver.ts";
 
-/** QEMU's state of a guest that it has halted because a write found no room. The guest lost nothing, and goes on with the write when it continues. */
+/**
+ * QEMU's state of a guest that it has halted because an access to a disk failed: mostly a write that found no room, but it may be any error of a volume. The guest
+ * lost nothing, and repeats the access when it continues.
+ */
 export const STALLED = "io-error";
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */

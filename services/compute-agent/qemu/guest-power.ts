@@ -161,7 +161,8 @@ export async function unpauseGuest(guest: QemuGuest, control: PowerControl): Pro
 /** Sends every CPU of the guest a non-maskable interrupt, at which its kernel does what it is configured for. */
 export async function interruptGuest(guest: QemuGuest): Promise<void> {
   const state = await guest.state();
-  if (state !== "running" && state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
+  if (!["running", "paused", STALLED].includes(state))
+    throw new QemuError("state", `the guest does not run (${state})`);
   await guest.execute("inject-nmi");
 }
 
@@ -178,10 +179,19 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
   refuseWithDevices(guest, "be suspended");
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
-  else if (state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
+  else if (state !== "paused") throw doesNotRun(state);
   await saveMemory(guest, signal);
   await guest.change({ isSuspended: true, runningIn: null });
   await guest.end();
+}
+
+/** The refusal of a guest in this state by an order that needs one that runs or is paused, and whose disks can be written. */
+export function doesNotRun(state: RunState): QemuError {
+  if (state !== STALLED) return new QemuError("state", `the guest does not run (${state})`);
+  return new QemuError(
+    "state",
+    "the guest was halted by QEMU because an access to one of its disks failed, most likely for lack of room: make room where the disk is, and unpause or start the server, then repeat this",
+  );
 }
 
 /** Boots a guest whose record says that it is in rescue mode. */

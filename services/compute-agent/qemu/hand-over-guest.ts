@@ -4,7 +4,7 @@ import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
-import { haltForCopy, type PowerControl, pauseGuest, refuseWithDevices } from "./guest-power.ts";
+import { doesNotRun, haltForCopy, type PowerControl, pauseGuest, refuseWithDevices } from "./guest-power.ts";
 import {
   callOffHandOver,
   type HandOverControl,
@@ -51,8 +51,7 @@ export async function handOverGuestLive(
   const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
   const wasRunning = handedTo?.attemptId === attemptId ? handedTo.wasRunning : state === "running";
   if (!isComplete) {
-    if (!["running", "paused", "finish-migrate"].includes(state))
-      throw new QemuError("state", `the guest does not run (${state})`);
+    if (!["running", "paused", "finish-migrate"].includes(state)) throw doesNotRun(state);
     refuseWithDevices(guest, "be migrated while it runs");
     refuseOtherDisplay(guest, to, order.toHost);
     if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
