@@ -12,7 +12,7 @@ export const USER_ACTIONS_MAX = 20;
 
 /** An action of a user that needed no operation in the server's cell. */
 export interface UserAction {
-  readonly action: "lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState";
+  readonly action: "lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState" | "changePassword";
   readonly requestId: string;
   readonly userId: string;
   readonly projectId: string;

@@ -215,6 +215,11 @@ export interface Driver {
    */
   setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void>;
   /**
+   * Gives the guest's administrator this password. Rejects if the guest does not run, and never with the password in the message. Absent in a driver that
+   * reaches nothing inside of its guests.
+   */
+  changePassword?(guest: GuestName, password: string, signal: AbortSignal): Promise<void>;
+  /**
    * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
    * while another call for the guest runs. Resolves with null when there is no such guest.
    */

@@ -103,6 +103,10 @@ export class AgentEvents {
     this.#logger.error({ ...nameOf(guest), reason }, `the interfaces of a guest could not be changed; ${remedy}`);
   }
 
+  passwordFailed(guest: GuestName, reason: string): void {
+    this.#logger.warn({ ...nameOf(guest), reason }, "the password of a guest could not be changed");
+  }
+
   destroyed(guest: GuestName): void {
     this.#metrics.destroyed.inc();
     this.#logger.debug({ ...guest }, "a guest was removed");

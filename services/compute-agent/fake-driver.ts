@@ -247,6 +247,10 @@ export class FakeDriver implements Driver {
     this.#change(guest, () => ({ interfaces: portsOf(interfaces) }));
   }
 
+  async changePassword(guest: GuestName): Promise<void> {
+    if (!runsNow(this.#guests.get(keyOf(guest))?.power ?? "missing")) throw new Error("the guest does not run");
+  }
+
   #change(guest: GuestName, change: (found: StoredGuest) => Partial<StoredGuest>): void {
     const found = this.#guests.get(keyOf(guest));
     if (found === undefined) throw new Error("there is no such guest");

@@ -26,6 +26,7 @@ import { fixedHosts, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { InterfaceSetter } from "./interface-setter.ts";
 import type { Journal } from "./journal.ts";
+import { PasswordChanger } from "./password-changer.ts";
 import { readDiagnostics } from "./read-diagnostics.ts";
 import { readPinning } from "./read-pinning.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
@@ -166,10 +167,12 @@ function assemble(
   const consoles = new ConsoleReader({ driver, hosts, clock, events });
   const opener = new ConsoleOpener({ driver, listener: deps.consoles ?? null, hosts, clock, events });
   const interfaces = new InterfaceSetter({ ...parts, driver, clock, hosts });
+  const passwords = new PasswordChanger({ ...parts, driver, clock, hosts });
   const parties = {
     driver,
     hosts,
     interfaces,
+    passwords,
     consoles,
     opener,
     builder,
@@ -198,6 +201,7 @@ function obey(
     readonly driver: Driver;
     readonly hosts: ReadonlySet<string>;
     readonly interfaces: InterfaceSetter;
+    readonly passwords: PasswordChanger;
     readonly consoles: ConsoleReader;
     readonly opener: ConsoleOpener;
     readonly builder: GuestBuilder;
@@ -242,6 +246,9 @@ function obey(
       break;
     case "setInterfaces":
       parties.interfaces.set(order.value, from).catch(failed);
+      break;
+    case "changePassword":
+      parties.passwords.change(order.value, from).catch(failed);
       break;
     case "openConsole":
       parties.opener.open(order.value, from).catch(failed);

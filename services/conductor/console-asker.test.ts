@@ -52,6 +52,13 @@ test("an agent's answer to the question is passed on", async () => {
   const interfaces = { interfaces: [] };
   const set = { absent: false, unavailable: false, failed: "" };
   expect(await answerTo({ interfaces }, (name) => ({ ...name, ...set }))).toMatchObject({ $case: "interfacesSet" });
+  const password = "secret";
+  const changed = { absent: false, unsupported: false, failed: "" };
+  const told = async (one: object) => answerTo({ password }, (name) => ({ ...name, ...changed, ...one }));
+  expect(await told({})).toEqual({ $case: "passwordChanged", value: true });
+  expect(await told({ failed: "it is stopped" })).toEqual({ $case: "passwordRefused", value: "it is stopped" });
+  expect(await told({ unsupported: true })).toEqual({ $case: "unavailable", value: true });
+  expect(await told({ absent: true })).toEqual({ $case: "absent", value: true });
 });
 
 test.each<[string, Partial<ConsoleQuestion>, object]>([
@@ -61,6 +68,9 @@ test.each<[string, Partial<ConsoleQuestion>, object]>([
   ["what a guest uses", { diagnostics: true }, pinning],
   ["the interfaces of a guest", { interfaces: { interfaces: [] } }, output],
   ["the interfaces of a guest", { interfaces: { interfaces: [] } }, opened],
+  ["the password of a guest", { password: "secret" }, output],
+  ["the password of a guest", { password: "secret" }, { absent: false, unavailable: false, failed: "" }],
+  ["the interfaces of a guest", { interfaces: { interfaces: [] } }, { absent: false, unsupported: false, failed: "" }],
   [
     "a console that is opened",
     { open: { session: "s", key: Buffer.alloc(32), lifetimeMs: 1, graphical: false } },

@@ -6,6 +6,7 @@ import type {
   ConsoleOutput,
   DiagnosticsRead,
   InterfacesSet,
+  PasswordChanged,
   PinningRead,
 } from "../../proto/gen/berth/agent.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
@@ -18,9 +19,9 @@ import type { ConductorEvents } from "./events.ts";
 import type { ConductorBus } from "./ports.ts";
 
 const ANSWER_MS = 4_000;
-/** A guest may need some seconds to release an interface. */
-const INTERFACES_MS = 18_000;
-/** How many questions of each kind may wait for agents at a time. One kind reads, and each of its answers may have `BYTES_MAX`; the other changes interfaces. */
+/** A guest may need some seconds to release an interface, or to change a password. */
+const CHANGE_MS = 18_000;
+/** How many questions of each kind may wait for agents at a time. One kind reads, and each of its answers may have `BYTES_MAX`; the other changes guests. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
 /** The bus carries answers of up to 1 MiB, and no honest agent needs more than this. */
@@ -29,7 +30,7 @@ const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
-type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead | InterfacesSet;
+type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead | InterfacesSet | PasswordChanged;
 
 interface Query {
   readonly connection: AgentConnection;
@@ -40,7 +41,7 @@ interface Query {
 
 /**
  * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client,
- * which CPUs a guest has, or what it uses. It also passes on which interfaces a guest is to have. Nothing is stored, and the cell's tasks do not depend
+ * which CPUs a guest has, or what it uses. It also passes on which interfaces or password a guest is to have. Nothing is stored, and the cell's tasks do not depend
  * on it.
  */
 export class ConsoleAsker {
@@ -96,7 +97,7 @@ export class ConsoleAsker {
     const connection = this.#options.registry.connectionOf(host);
     if (connection === null || connection.stream.closed) return { $case: "away", value: true };
     // Guests that are slow to release their interfaces must not keep others from being read, and many readers must not keep interfaces from being changed.
-    const isChange = question.interfaces !== undefined;
+    const isChange = question.interfaces !== undefined || question.password !== undefined;
     const open = [...this.#queries.values()].filter((one) => one.isChange === isChange).length;
     if (open >= OPEN_MAX) return { $case: "failed", value: "too many guests are being asked about" };
     const query = randomInt(1, QUERY_MAX);
@@ -104,9 +105,9 @@ export class ConsoleAsker {
     this.#queries.set(query, { connection, host, isChange, resolve });
     try {
       connection.stream.send({ body: orderOf(question, query) });
-      const deadlineMs = isChange ? INTERFACES_MS : ANSWER_MS;
+      const deadlineMs = isChange ? CHANGE_MS : ANSWER_MS;
       const told = await withDeadline(promise, deadlineMs, "asking about a guest", this.#options.clock);
-      if (isChange) return answers(told, question) ? interfacesOf(told) : OF_ANOTHER_QUESTION;
+      if (isChange) return answers(told, question) ? changeOf(told) : OF_ANOTHER_QUESTION;
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
       if (!answers(told, question)) return OF_ANOTHER_QUESTION;
@@ -131,7 +132,8 @@ const OF_ANOTHER_QUESTION = {
 } as const;
 
 /** Whether the agent has answered this kind of question. */
-function answers(told: Told, { open, pinning, diagnostics, interfaces }: ConsoleQuestion): boolean {
+function answers(told: Told, { open, pinning, diagnostics, interfaces, password }: ConsoleQuestion): boolean {
+  if (password !== undefined) return "unsupported" in told;
   // A console that is opened may be unavailable, too, and has an address.
   if (interfaces !== undefined) return "unavailable" in told && !("address" in told);
   if (pinning) return "pinning" in told;
@@ -140,13 +142,25 @@ function answers(told: Told, { open, pinning, diagnostics, interfaces }: Console
 }
 
 function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {
-  const { host, serverUuid, attemptId, open, pinning, diagnostics, interfaces, revision } = question;
+  const { host, serverUuid, attemptId, open, pinning, diagnostics, interfaces, revision, password } = question;
   const guest = { host, serverUuid, attemptId, query };
+  if (password !== undefined) return { $case: "changePassword", value: { ...guest, password } };
   if (interfaces !== undefined) return { $case: "setInterfaces", value: { ...guest, interfaces, revision } };
   if (pinning) return { $case: "readPinning", value: guest };
   if (diagnostics) return { $case: "readDiagnostics", value: guest };
   if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
   return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
+}
+
+function changeOf(told: Told): ConsoleAnswer["answer"] {
+  return "unsupported" in told ? passwordOf(told) : interfacesOf(told);
+}
+
+function passwordOf({ absent, unsupported, failed }: PasswordChanged): ConsoleAnswer["answer"] {
+  if (absent) return { $case: "absent", value: true };
+  if (unsupported) return { $case: "unavailable", value: true };
+  if (failed !== "") return { $case: "passwordRefused", value: failed.slice(0, TEXT_CHARACTERS_MAX) };
+  return { $case: "passwordChanged", value: true };
 }
 
 function interfacesOf(told: Told): ConsoleAnswer["answer"] {

@@ -222,6 +222,7 @@ function dispatchReport(
     case "pinning":
     case "diagnostics":
     case "interfaces":
+    case "password":
       parts.consoles.told(report.value, connection);
       break;
     case "guests":

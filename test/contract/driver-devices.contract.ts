@@ -82,4 +82,18 @@ export function driverDevicesContract(
     await next.power(guest, "hard-reboot", NEVER, [one]);
     expect(await next.powersOf([guest])).toEqual(["running"]);
   });
+
+  test("changes the password of a guest that runs, also twice, and of no other guest, if it can", async ({ skip }) => {
+    const { driver, scene } = await opened();
+    if (driver.changePassword === undefined) skip("the driver cannot change passwords");
+    const guest = scene.guest(0, 0);
+    const change = () => driver.changePassword?.(guest, "secret", NEVER);
+    await expect(change()).rejects.toThrow("does not run");
+    await scene.prepare(guest);
+    await driver.start(guest, NEVER);
+    for (let time = 0; time < 2; time += 1) await change();
+    expect(await scene.powerOf(guest)).toBe("running");
+    await driver.power(guest, "stop", NEVER);
+    await expect(change()).rejects.toThrow(/^(?!.*secret).*does not run/);
+  });
 }

@@ -166,6 +166,9 @@ describe("the actions of a server in a whole cloud", () => {
     const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
     expect(instanceActions[0]).toMatchObject({ action: "trigger_crash_dump", message: null });
     expect((await done(id, "unpause")).status).toBe("ACTIVE");
+    expect((await act(id, "changePassword", { adminPass: "secret" })).status).toBe(202);
+    const listed = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json.instanceActions;
+    expect(listed[0]).toMatchObject({ action: "changePassword", message: null });
     expect((await done(id, "suspend")).status).toBe("SUSPENDED");
     const suspended = (await call("GET", `/v2.1/servers/${id}`)).json.server;
     expect(suspended).toMatchObject({ "OS-EXT-STS:vm_state": "suspended", "OS-EXT-STS:power_state": 4 });

@@ -103,6 +103,7 @@ export interface AgentMessage {
     | { $case: "pinning"; value: PinningRead }
     | { $case: "diagnostics"; value: DiagnosticsRead }
     | { $case: "interfaces"; value: InterfacesSet }
+    | { $case: "password"; value: PasswordChanged }
     | undefined;
 }
 
@@ -125,6 +126,7 @@ export interface ConductorMessage {
     | { $case: "readPinning"; value: ReadPinning }
     | { $case: "readDiagnostics"; value: ReadDiagnostics }
     | { $case: "setInterfaces"; value: SetInterfaces }
+    | { $case: "changePassword"; value: ChangePassword }
     | undefined;
 }
 
@@ -564,6 +566,27 @@ export interface InterfacesSet {
   failed: string;
 }
 
+/** Gives the administrator of a guest that runs this password. Nobody stores it. An agent of an older version does not answer. */
+export interface ChangePassword {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+  password: string;
+}
+
+export interface PasswordChanged {
+  host: string;
+  query: number;
+  /** The host has no such guest. */
+  absent: boolean;
+  /** The host's driver cannot change passwords. */
+  unsupported: boolean;
+  /** Why the password may be the old one; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -723,6 +746,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "interfaces":
         InterfacesSet.encode(message.body.value, writer.uint32(114).fork()).join();
         break;
+      case "password":
+        PasswordChanged.encode(message.body.value, writer.uint32(122).fork()).join();
+        break;
     }
     return writer;
   },
@@ -852,6 +878,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "interfaces", value: InterfacesSet.decode(reader, reader.uint32()) };
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.body = { $case: "password", value: PasswordChanged.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -954,6 +988,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "password": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "password", value: PasswordChanged.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -1010,6 +1050,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "setInterfaces":
         SetInterfaces.encode(message.body.value, writer.uint32(122).fork()).join();
+        break;
+      case "changePassword":
+        ChangePassword.encode(message.body.value, writer.uint32(130).fork()).join();
         break;
     }
     return writer;
@@ -1148,6 +1191,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "setInterfaces", value: SetInterfaces.decode(reader, reader.uint32()) };
             continue;
           }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.body = { $case: "changePassword", value: ChangePassword.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1253,6 +1304,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "setInterfaces": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "setInterfaces", value: SetInterfaces.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "changePassword": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "changePassword", value: ChangePassword.fromPartial(object.body.value) };
         }
         break;
       }
@@ -5311,6 +5368,212 @@ export const InterfacesSet: MessageFns<InterfacesSet> = {
     message.query = object.query ?? 0;
     message.absent = object.absent ?? false;
     message.unavailable = object.unavailable ?? false;
+    message.failed = object.failed ?? "";
+    return message;
+  },
+};
+
+function createBaseChangePassword(): ChangePassword {
+  return { host: "", serverUuid: "", attemptId: "", query: 0, password: "" };
+}
+
+export const ChangePassword: MessageFns<ChangePassword> = {
+  encode(message: ChangePassword, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    if (message.password !== "") {
+      writer.uint32(42).string(message.password);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ChangePassword {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseChangePassword();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.password = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ChangePassword>): ChangePassword {
+    return ChangePassword.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ChangePassword>): ChangePassword {
+    const message = createBaseChangePassword();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    message.password = object.password ?? "";
+    return message;
+  },
+};
+
+function createBasePasswordChanged(): PasswordChanged {
+  return { host: "", query: 0, absent: false, unsupported: false, failed: "" };
+}
+
+export const PasswordChanged: MessageFns<PasswordChanged> = {
+  encode(message: PasswordChanged, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.absent !== false) {
+      writer.uint32(24).bool(message.absent);
+    }
+    if (message.unsupported !== false) {
+      writer.uint32(32).bool(message.unsupported);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PasswordChanged {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePasswordChanged();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.unsupported = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PasswordChanged>): PasswordChanged {
+    return PasswordChanged.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PasswordChanged>): PasswordChanged {
+    const message = createBasePasswordChanged();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.absent = object.absent ?? false;
+    message.unsupported = object.unsupported ?? false;
     message.failed = object.failed ?? "";
     return message;
   },

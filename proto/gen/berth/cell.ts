@@ -178,6 +178,8 @@ export interface ConsoleQuestion {
     | undefined;
   /** Only with `interfaces`: the server's revision to which they belong. */
   revision: number;
+  /** Gives the guest's administrator this password, instead of reading its console. A conductor of an older version answers with the output. */
+  password?: string | undefined;
 }
 
 /** See OpenConsole of the agents. */
@@ -209,7 +211,11 @@ export interface ConsoleAnswer {
   /** The guest has exactly the interfaces of the question now, or gets them at its next start. */
   { $case: "interfacesSet"; value: boolean } | //
   /** Why the host refuses the interfaces, or could not give them all to the guest. It may have some of them. */
-  { $case: "interfacesRefused"; value: string } | undefined;
+  { $case: "interfacesRefused"; value: string } | //
+  /** The guest's administrator has the password of the question. */
+  { $case: "passwordChanged"; value: boolean } | //
+  /** Why the host refuses the password, or could not change it. */
+  { $case: "passwordRefused"; value: string } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -1009,6 +1015,7 @@ function createBaseConsoleQuestion(): ConsoleQuestion {
     diagnostics: false,
     interfaces: undefined,
     revision: 0,
+    password: undefined,
   };
 }
 
@@ -1040,6 +1047,9 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     }
     if (message.revision !== 0) {
       writer.uint32(72).int64(message.revision);
+    }
+    if (message.password !== undefined) {
+      writer.uint32(82).string(message.password);
     }
     return writer;
   },
@@ -1129,6 +1139,14 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
             message.revision = longToNumber(reader.int64());
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.password = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1159,6 +1177,7 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
       ? GuestInterfaces.fromPartial(object.interfaces)
       : undefined;
     message.revision = object.revision ?? 0;
+    message.password = object.password ?? undefined;
     return message;
   },
 };
@@ -1294,6 +1313,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "interfacesRefused":
         writer.uint32(90).string(message.answer.value);
         break;
+      case "passwordChanged":
+        writer.uint32(96).bool(message.answer.value);
+        break;
+      case "passwordRefused":
+        writer.uint32(106).string(message.answer.value);
+        break;
     }
     return writer;
   },
@@ -1399,6 +1424,22 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "interfacesRefused", value: reader.string() };
             continue;
           }
+          case 12: {
+            if (tag !== 96) {
+              break;
+            }
+
+            message.answer = { $case: "passwordChanged", value: reader.bool() };
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.answer = { $case: "passwordRefused", value: reader.string() };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1480,6 +1521,18 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "interfacesRefused": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "interfacesRefused", value: object.answer.value };
+        }
+        break;
+      }
+      case "passwordChanged": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "passwordChanged", value: object.answer.value };
+        }
+        break;
+      }
+      case "passwordRefused": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "passwordRefused", value: object.answer.value };
         }
         break;
       }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ConsoleAnswer, ConsoleQuestion } from "../../../proto/gen/berth/cell.ts";
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const OWNER = { "x-auth-token": "ann:p1" };
@@ -11,6 +13,8 @@ const GONE = {
 let rig: ApiRig;
 let active: string;
 let building: string;
+let asked: readonly ConsoleQuestion[];
+let answer: ConsoleAnswer["answer"];
 beforeAll(async () => {
   rig = await ApiRig.start({ auth: "noauth2" });
   const boot = async () =>
@@ -18,11 +22,17 @@ beforeAll(async () => {
   [active, building] = [await boot(), await boot()];
   const task = await rig.dispatch(active, "north", [0]);
   await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+  asked = await answerInterfaces(rig.cell("north").bus, "north", () => answer);
 });
 afterAll(() => rig.close());
 
 const act = (id: string, body: unknown, headers: Record<string, string> = OWNER) =>
   rig.post(`/v2.1/servers/${id}/action`, body, headers);
+/** Changes the password of the active server, whose host gives this answer. */
+const change = (given: ConsoleAnswer["answer"]) => {
+  answer = given;
+  return act(active, { changePassword: { adminPass: "secret" } });
+};
 const conflictOf = async (id: string, body: unknown) => (await act(id, body)).json().conflictingRequest.message;
 
 describe("an action that no server can take", () => {
@@ -32,11 +42,49 @@ describe("an action that no server can take", () => {
     );
     expect((await act(active, { restore: {} }, { "x-auth-token": "eve:p2" })).statusCode).toBe(404);
   });
+});
 
-  it("refuses to set a password in an active guest as not supported, and in any other as a conflict", async () => {
+describe("changePassword", () => {
+  it("asks the host and then answers, and records the action without the password", async () => {
+    const answered = await change({ $case: "passwordChanged", value: true });
+    expect([answered.statusCode, answered.body]).toEqual([202, ""]);
+    expect(asked.map(({ host, serverUuid, password }) => ({ host, serverUuid, password }))).toEqual([
+      { host: "host-0", serverUuid: active, password: "secret" },
+    ]);
+    const actions = await rig.get(`/v2.1/servers/${active}/os-instance-actions`, OWNER);
+    expect(actions.json().instanceActions.map(({ action }: { readonly action: string }) => action)).toContain(
+      "changePassword",
+    );
+    expect(actions.body).not.toContain("secret");
+  });
+
+  it("answers 501 if the host's driver cannot change passwords, or its conductor is of an older version", async () => {
+    for (const answer of [
+      { $case: "unavailable", value: true },
+      { $case: "output", value: Buffer.from("login:") },
+    ] as const)
+      expect((await change(answer)).json()).toEqual({
+        notImplemented: { code: 501, message: "Unable to set password on instance" },
+      });
+  });
+
+  it("answers 409 with the host's reason, and 503 if the host is silent", async () => {
+    const refused = (reason: string) => `Failed to set admin password on ${active} because ${reason}`;
+    const stopped = `instance ${active} is not running`;
+    const messageAfter = async (answer: ConsoleAnswer["answer"]) => {
+      const { statusCode, json } = await change(answer);
+      return [statusCode, Object.values<{ readonly message: string }>(json())[0]?.message];
+    };
+    expect(await messageAfter({ $case: "passwordRefused", value: stopped })).toEqual([409, refused(stopped)]);
+    expect(await messageAfter({ $case: "absent", value: true })).toEqual([409, refused(stopped)]);
+    expect(await messageAfter({ $case: "failed", value: "no answer" })).toEqual([
+      503,
+      expect.stringContaining("change it again"),
+    ]);
+  });
+
+  it("is refused for a server in another state, and for a malformed value, without repeating the password", async () => {
     const body = { changePassword: { adminPass: "secret" } };
-    const answer = await act(active, body);
-    expect(answer.json()).toEqual({ notImplemented: { code: 501, message: "Unable to set password on instance" } });
     expect(await conflictOf(building, body)).toMatch(/^Cannot 'changePassword' instance/);
     for (const wrong of [{}, { adminPass: 5 }, { adminPass: "secret", more: 1 }]) {
       const refused = await act(active, { changePassword: wrong });

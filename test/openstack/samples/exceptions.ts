@@ -35,7 +35,6 @@ const NO_CONSOLES = "guests have serial and VNC consoles only";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const REASONS: Readonly<Record<string, string>> = {
-  "os-admin-password": "no driver has an agent in its guests",
   "os-assisted-volume-snapshots": NO_SNAPSHOTS,
   "os-console-auth-tokens/create-spice-direct-console-req": NO_CONSOLES,
   "os-hosts/host-get-reboot": NO_POWER,

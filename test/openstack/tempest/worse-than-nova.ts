@@ -2,9 +2,6 @@ import type { TempestVerdict } from "./tempest-runs.ts";
 
 /** Why tests fail with Berth that pass with Nova, with the beginnings of their names. */
 const NAMED: Readonly<Record<string, readonly string[]>> = {
-  "no driver changes passwords in its guests": [
-    "servers.test_server_actions.ServerActionsTestJSON.test_change_server_password",
-  ],
   "the image of an offloaded server stays after it was unshelved, since later moves may need it": [
     "servers.test_server_actions.ServerActionsTestJSON.test_shelve_unshelve_server",
   ],

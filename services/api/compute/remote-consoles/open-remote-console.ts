@@ -84,6 +84,8 @@ export async function openRemoteConsole(
     case "diagnostics":
     case "interfacesSet":
     case "interfacesRefused":
+    case "passwordChanged":
+    case "passwordRefused":
       throw unavailable(`The console of instance ${serverUuid} cannot be opened now: its host does not answer.`);
     default:
       return answer satisfies never;

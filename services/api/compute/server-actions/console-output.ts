@@ -51,6 +51,8 @@ export async function readConsoleOutput(
     case "diagnostics":
     case "interfacesSet":
     case "interfacesRefused":
+    case "passwordChanged":
+    case "passwordRefused":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:
       return answer satisfies never;

@@ -18,7 +18,9 @@ import { ACTION_VALUE } from "./action-body.ts";
 import type { ActionCall, ActionDeps, ActionOptions, ActionResult, RunAction } from "./action-call.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
+import { changePassword } from "./change-password.ts";
 import { readConsoleLength, readConsoleOutput } from "./console-output.ts";
+import { injectNetworkInfo } from "./inject-network-info.ts";
 import {
   type MoveChecks,
   type ReadMove,
@@ -32,7 +34,6 @@ import {
 import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
-import { changePassword, injectNetworkInfo } from "./small-actions.ts";
 import { acceptSnapshot, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
 
 const ACCEPTED: ActionResult = { status: 202 };

@@ -90,6 +90,7 @@ const EVENTS: Readonly<Record<UserAction["action"], string>> = {
   attach_interface: "compute_attach_interface",
   detach_interface: "compute_detach_interface",
   resetState: "api_reset_state",
+  changePassword: "compute_set_admin_password",
 };
 
 /** Returns the actions on a server that needed no operation, newest first. */
