@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { PeriodQuery } from "../../core/stores/cell/cell-store.ts";
 import type { AttributeQuery } from "../../core/stores/cell/listed-servers.ts";
-import type { SpecToken } from "../../core/stores/cell/spec-tokens.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { ServerStatus } from "../../core/tasks/server.ts";
@@ -159,68 +158,6 @@ export function recordContract(cell: () => CellUnderTest): void {
         [],
         [],
       ]);
-    });
-
-    test("are found by the fields that few servers have, by their launch index and by their addresses", async () => {
-      const { store } = cell();
-      const port = {
-        ...{ portId: "p", networkId: "n", tag: "", networkName: "n".repeat(200), slot: 3 },
-        floatingAddresses: [{ address: "198.51.100.9", fixedAddress: "10.0.0.9" }],
-      };
-      const usual = { imageProperties: { os_type: "linux" }, ports: [], configDrive: false, launchIndex: 0 };
-      const specs: readonly Partial<ServerSpec>[] = [
-        {},
-        { hostname: "web", description: "", publicKey: "k".repeat(400), configDrive: true },
-        { accessIpV4: "10.0.0.1", accessIpV6: "fd00::1", manualDisk: true, launchIndex: 300 },
-        { imageProperties: { a: "b", kernel_id: "k", ramdisk_id: "r" }, userData: "x".repeat(70_000), launchIndex: 3 },
-        { imageProperties: { id: "kernel_id" }, description: "x".repeat(255), name: "y".repeat(255) },
-        { ports: [port, { ...port, addresses: ["10.0.0.7", "fd00::7"] }].map((one) => ({ addresses: [], ...one })) },
-        { ports: [{ ...port, addresses: ["10.0.0.70"] }], hostname: "gone" },
-        { name: "same", description: "same", metadata: { "\u00e2\u0001": "\u00a2\u0001\u0004same" } },
-        { name: "same", description: "same" },
-        { name: "same", description: "not the same" },
-        { name: "", description: "" },
-        { name: "", description: "x" },
-        { name: "z".repeat(200), description: "z".repeat(200) },
-        { name: "none", metadata: { "\u00a2\u0001": "\u00a2\u0001\u0004none" } },
-      ];
-      for (const [at, spec] of specs.entries())
-        expect(
-          await store.dispatch([
-            dispatchOf({ server: at + 1, task: at + 1, hosts: [at % 3], spec: { ...usual, ...spec } }),
-          ]),
-        ).toMatchObject([{ kind: "dispatched" }]);
-      await store.requestDelete([deleteTask(7, 17)]);
-      const by = async (...tokens: readonly SpecToken[]) =>
-        (await store.serversByTokens(tokens, 9)).map(({ uuid }) => uuid).toSorted();
-      const found = {
-        hostname: [2, 7],
-        description: [2, 5, 10, 12],
-        config_drive: [2],
-        access_ip_v4: [3],
-        access_ip_v6: [3],
-        manual_disk: [3],
-        "launch_index=300": [3],
-        "launch_index=3": [4],
-        "launch_index=0": [],
-        kernel_id: [4],
-        ramdisk_id: [4],
-        ip6: [6],
-        "ip=10.0.0.7": [6],
-        "ip=fd00::7": [6],
-        "ip=10.0.0.70": [7],
-        "ip=10.0.0.9": [],
-      } as const;
-      for (const [token, servers] of Object.entries(found))
-        expect([token, await by(token as SpecToken)]).toEqual([token, servers.map(serverId)]);
-      expect(await by("ip6", "manual_disk", "kernel_id")).toEqual([3, 4, 6].map(serverId));
-      expect(await store.serversByTokens(["hostname", "description"], 2)).toHaveLength(2);
-      const [second] = await store.servers([serverId(2)]);
-      expect(await store.serversByTokens(["config_drive"], 9)).toEqual([
-        { uuid: serverId(2), createdAtMs: second?.createdAtMs },
-      ]);
-      await store.commitDeleted([tenureOf(await cell().take(17, 0))]);
-      expect(await by("hostname")).toEqual([serverId(2)]);
     });
 
     test("are found on the hosts whose names contain a text, unless these are more than may be looked at", async () => {

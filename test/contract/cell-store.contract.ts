@@ -7,6 +7,7 @@ import { hostContract } from "./cell-store-hosts.ts";
 import { raceContract } from "./cell-store-races.ts";
 import { recordContract } from "./cell-store-records.ts";
 import { taskContract } from "./cell-store-tasks.ts";
+import { tokenContract } from "./cell-store-tokens.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
 import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
@@ -28,6 +29,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for schedulers and the api", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
     describe("for records of the past", () => recordContract(current));
+    describe("for lists", () => tokenContract(current));
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => {
       operationContract(current);

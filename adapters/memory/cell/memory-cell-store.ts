@@ -133,8 +133,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly attributeValues: CellStore["attributeValues"] = async (query) =>
     serverReads.attributeValues(this.cell, query);
 
-  readonly serversByTokens: CellStore["serversByTokens"] = async (tokens, limit) =>
-    serverReads.serversByTokens(this.cell, tokens, limit);
+  readonly serversByTokens: CellStore["serversByTokens"] = async (query) =>
+    serverReads.serversByTokens(this.cell, query);
 
   readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = async (contains, limits) =>
     serverReads.serversOnHostsNamed(this.cell, contains, limits);

@@ -6,9 +6,10 @@ import {
   type IndexedAttribute,
   type ListPosition,
   newestFirst,
+  type TokenQuery,
   type ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
-import { type SpecToken, specTokens } from "../../../core/stores/cell/spec-tokens.ts";
+import { specTokens } from "../../../core/stores/cell/spec-tokens.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -95,11 +96,15 @@ export function attributeValues(
   return values.size > looksMax ? null : [...values].filter((value) => value.includes(contains)).sort();
 }
 
-export function serversByTokens(cell: CellState, tokens: readonly SpecToken[], limit: number): readonly ListPosition[] {
-  return [...cell.servers.values()]
-    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && specTokens(spec).some((own) => tokens.includes(own)))
-    .slice(0, limit)
-    .map(positionOf);
+export function serversByTokens(
+  cell: CellState,
+  { tokens, projectId, looksMax }: TokenQuery,
+): readonly ListPosition[] | null {
+  const having = [...cell.servers.values()].filter(
+    ({ spec, deletedAtMs }) => deletedAtMs === null && specTokens(spec).some((own) => tokens.includes(own)),
+  );
+  if (having.length > looksMax) return null;
+  return having.filter(({ spec }) => projectId === null || spec.projectId === projectId).map(positionOf);
 }
 
 export function serversOnHosts(cell: CellState, hosts: readonly string[], limit: number): readonly ListPosition[] {

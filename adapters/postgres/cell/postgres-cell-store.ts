@@ -168,8 +168,7 @@ export class PostgresCellStore implements CellStore {
     return readAttributeValues(this.#pool, query);
   }
 
-  readonly serversByTokens: CellStore["serversByTokens"] = (tokens, limit) =>
-    readServersByTokens(this.#pool, tokens, limit);
+  readonly serversByTokens: CellStore["serversByTokens"] = (query) => readServersByTokens(this.#pool, query);
 
   readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = (contains, limits) =>
     readServersOnHostsNamed(this.#pool, contains, limits);

@@ -4,9 +4,9 @@ import type {
   AttributeStretch,
   IndexedAttribute,
   ListPosition,
+  TokenQuery,
   ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
-import type { SpecToken } from "../../../core/stores/cell/spec-tokens.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
 import { SERVER_COLUMNS, type StoredServer, storedServerOf } from "./read-servers.ts";
@@ -94,19 +94,24 @@ export async function readAttributeValues(
   return rows.flatMap(({ value }) => (value === null ? [] : [value.toString()]));
 }
 
-/** Cost: one round trip, and a look at each server that is returned. */
+/** Cost: one round trip, and a look at no more than `looksMax` servers that have one of the tokens, and one more. */
 export async function readServersByTokens(
   pool: Pool,
-  tokens: readonly SpecToken[],
-  limit: number,
-): Promise<readonly ListPosition[]> {
-  const rows = await queryStored<{ readonly uuid: string; readonly created_at_ms: number }>(pool, {
-    name: "servers_by_tokens",
-    text: `select uuid, ${selectMs("created_at")} from servers
-      where deleted_at is null and spec_tokens(spec) is not null and spec_tokens(spec) && $1 and status <> 'CLOSED' limit $2`,
-    values: [textArrayLiteral(tokens), limit],
+  { tokens, projectId, looksMax }: TokenQuery,
+): Promise<readonly ListPosition[] | null> {
+  const rows = await queryStored<PlaceRow & { readonly looked: number }>(pool, {
+    name: "servers_with_tokens",
+    text: `with found as materialized (
+        select uuid, created_at, project_id, status from servers
+        where deleted_at is null and spec_tokens(spec) is not null and spec_tokens(spec) && $1 limit $2
+      )
+      select l.looked, f.uuid, ${selectMs("created_at", "f.")}
+      from (select count(*)::int as looked from found) l
+      left join found f on l.looked < $2 and f.status <> 'CLOSED' and ($3::text is null or f.project_id = $3)`,
+    values: [textArrayLiteral(tokens), looksMax + 1, projectId],
   });
-  return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
+  if (rows.some(({ looked }) => looked > looksMax)) return null;
+  return rows.flatMap((row) => (row.uuid === null ? [] : [{ uuid: row.uuid, createdAtMs: row.created_at_ms }]));
 }
 
 /** Cost: one round trip, and a look at each server on the hosts. */
@@ -143,6 +148,10 @@ export async function readServersOnHostsNamed(
   );
 }
 
+interface PlaceRow {
+  readonly uuid: string | null;
+  readonly created_at_ms: number;
+}
 interface StretchRow {
   readonly scanned: number;
   readonly last_uuid: string | null;

@@ -8,10 +8,9 @@ import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server, ServerStatus } from "../../tasks/server.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
-import type { AttributeQuery, AttributeStretch, ListPosition, ValuesQuery } from "./listed-servers.ts";
+import type { AttributeQuery, AttributeStretch, ListPosition, TokenQuery, ValuesQuery } from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
-import type { SpecToken } from "./spec-tokens.ts";
 
 /**
  * A cell's database as its users see it, split by user, so that a service takes only the part it needs. Every call is one batch and one
@@ -123,8 +122,11 @@ export interface ServerStore {
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
   /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */
   attributeValues(query: ValuesQuery): Promise<readonly string[] | null>;
-  /** At most `limit` servers, in any order, whose specs have one of the tokens (`specTokens`), except deleted ones. */
-  serversByTokens(tokens: readonly SpecToken[], limit: number): Promise<readonly ListPosition[]>;
+  /**
+   * The servers, in any order, whose specs have one of the tokens (`specTokens`), except deleted ones. Null when more servers of all projects have
+   * one than may be looked at.
+   */
+  serversByTokens(query: TokenQuery): Promise<readonly ListPosition[] | null>;
   /**
    * At most `limit` servers, newest first, on the hosts whose names contain the text. Null when they are more than `hostsMax` hosts.
    */

@@ -1,4 +1,5 @@
 import type { Server } from "../../tasks/server.ts";
+import type { SpecToken } from "./spec-tokens.ts";
 
 /** A place in the list of servers, which is ordered by the time of creation and then by UUID. */
 export interface ListPosition {
@@ -40,6 +41,15 @@ export interface AttributeQuery extends AttributeValueAsked {
 export interface AttributeStretch {
   readonly servers: readonly Server[];
   readonly resumeAt: ListPosition | null;
+}
+
+/** Selects servers whose specs have one of these tokens. */
+export interface TokenQuery {
+  readonly tokens: readonly SpecToken[];
+  /** Null for the servers of all projects. */
+  readonly projectId: string | null;
+  /** How many servers with one of the tokens are looked at. Those of other projects count, too. */
+  readonly looksMax: number;
 }
 
 /** Compares two places of the list, newest first. */

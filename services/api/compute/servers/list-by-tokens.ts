@@ -16,6 +16,9 @@ export interface TokenSource {
   readonly named: readonly Pick<RequestQuery, "nameContains" | "hasWord" | "oddlyNamed">[];
 }
 
+/** Whether the servers have a token of the value itself, which fewer have than the field. */
+export const isOfValue = ({ tokens }: TokenSource): boolean => tokens.every((token) => token.includes("="));
+
 type TextOf = (name: string) => string | undefined;
 
 /** Filters by a pattern that only servers with a rare field pass. */
@@ -76,21 +79,23 @@ export function addressesContaining(text: string): readonly string[] | null {
   return firsts.flatMap((one) => lasts.map((other) => `${one}.${middle.replace("\\", "")}.${other}`));
 }
 
+/** How many servers with a token a cell looks at for those of one project. */
+const LOOKS_OF_PROJECT_MAX = 50_000;
+
 /**
  * Returns the places of the servers that may pass the filter, in any order, at least one more than `limit` if they are more: those that the cells' indexes find, those that
- * no cell has, and those whose names or changes matter. Null when a cell does not answer, since its servers are known only from the list then.
+ * no cell has, and those whose names or changes matter. Null when a cell would have to look at too many servers, or does not answer, since its servers are known only from
+ * the list then.
  */
 export async function findByTokens(
   { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "listRequests"> },
   { tokens, isChangeable, named }: TokenSource,
   { projectId, limit }: { readonly projectId: string | null; readonly limit: number },
 ): Promise<readonly ListPosition[] | null> {
-  const most = limit + 1;
-  const page = { projectId, marker: null, limit: most };
+  const page = { projectId, marker: null, limit: limit + 1 };
+  const query = { tokens, projectId, looksMax: projectId === null ? limit + 1 : LOOKS_OF_PROJECT_MAX };
   const [answers, ...others] = await Promise.all([
-    Promise.all(
-      Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(tokens, most))),
-    ),
+    Promise.all(Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query)))),
     store.listRequests({ ...page, failed: true }),
     store.listRequests({ ...page, open: true }),
     isChangeable ? store.listRequests({ ...page, changed: true }) : [],
@@ -99,7 +104,7 @@ export async function findByTokens(
   const found = new Map<string, ListPosition>();
   for (const { serverUuid: uuid, createdAtMs } of others.flat()) found.set(uuid, { uuid, createdAtMs });
   for (const answer of answers) {
-    if (answer.kind === "unreachable") return null;
+    if (answer.kind === "unreachable" || answer.value === null) return null;
     for (const place of answer.value) found.set(place.uuid, place);
   }
   return [...found.values()];

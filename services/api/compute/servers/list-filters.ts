@@ -11,7 +11,7 @@ import { readFlag } from "../../http/schema.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
-import { type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
+import { isOfValue, type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
@@ -45,8 +45,8 @@ type Zones = Pick<HostZones, "of" | "byHost" | "defaultZone">;
 export interface ListFilters {
   readonly matchers: readonly Matches[];
   readonly name: ListPattern | null;
-  /** Null when no index serves the filters. */
-  readonly source: ListSource | null;
+  /** Where indexes find servers, the source first that is likely to find the fewest. Empty when no index serves the filters. */
+  readonly sources: readonly ListSource[];
   readonly indexed: IndexedFilter | null;
   /** The time in which all servers were created that pass. */
   readonly created: TimeRange | null;
@@ -102,6 +102,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   if (isDeletedAsked) requireMayListDeleted(call);
   const uuid = text("uuid");
   const host = text("host");
+  const tokens = tokenSourceOf(text, readBoolean("config_drive", text("config_drive")));
   const matchers = [...readMatchers(text, zones), ...tags.matchers, ...status.matchers];
   if (locked !== undefined) matchers.push((known) => (known.lock !== null) === locked);
   return {
@@ -109,12 +110,14 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
     name: name === "" ? null : readPattern("name", name),
     indexed: indexedOf(text),
     created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
-    source:
-      sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }) ??
-      sourceOfRest(text) ??
-      tokenSourceOf(text, readBoolean("config_drive", text("config_drive"))) ??
-      sourceOfStates(statesOf(status.statuses, text)) ??
+    sources: [
+      sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }),
+      sourceOfRest(text),
+      tokens !== null && isOfValue(tokens) ? tokens : null,
+      sourceOfStates(statesOf(status.statuses, text)),
+      tokens !== null && !isOfValue(tokens) ? tokens : null,
       sourceOfZone(text("availability_zone"), zones),
+    ].filter((source) => source !== null),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
     softDeleted: readFlag(text("soft_deleted") ?? "") === true,
   };

@@ -19,7 +19,7 @@ const SORTED_MAX = 10_000;
 /** How many of them are read at a time. */
 const SORTED_STRETCH = 2_000;
 
-/** If very many servers pass the filters of these, a scan of the list finds some soon. */
+/** If very many servers pass the filters of these, a scan of the list finds some soon. Only some of the servers that they find may be of the project. */
 const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "zone", "nodes", "tokens"]);
 /** The servers of more hosts are found by a scan. */
 const NODES_MAX = 300;
@@ -30,22 +30,18 @@ interface Deps extends SoftlyDeletedDeps {
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Returns null when very many servers are found or a cell does not answer, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
- * or any other filter that matches more servers than one call can sort.
+ * enough servers match. Returns null when very many servers are found or a cell does not answer, because a scan of the list, from either of its ends, then finds them soon. An order that no
+ * scan has is then made of the whole list. Refuses an order or any other filter that matches more servers than one call can sort.
  */
 export async function listFound(
   deps: Deps,
   query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage | null> {
-  const { source } = query;
-  const places = source === null ? null : await placesOf(deps, query, source);
-  const isTooMany = (places?.length ?? 0) > SORTED_MAX;
-  const isFoundByScan = source !== null && FOUND_BY_SCAN.has(source.kind);
+  const places = await fewPlaces(deps, query);
   const order = storedOrderOf(query.order);
   const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
-  if (isFoundByScan && (isTooMany || places === null) && isScannable) return null;
-  if (isTooMany) refuseSorting();
+  if (places === null && query.sources.length > 0 && isScannable) return null;
   if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
   const listed = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
   const known = query.softDeleted ? [...listed, ...(await softlyDeletedOf(deps, query))] : listed;
@@ -118,6 +114,16 @@ export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker
     .sort(compare);
   const page = wanted.slice(0, limit);
   return { servers: page, nextMarker: page.length < wanted.length ? (page.at(-1)?.server.uuid ?? null) : null };
+}
+
+/** Returns what the first source finds that finds no more than one call can sort. Null when none does. */
+async function fewPlaces(deps: Deps, query: ListQuery): Promise<readonly ListPosition[] | null> {
+  for (const source of query.sources) {
+    const places = await placesOf(deps, query, source);
+    if (places !== null && places.length <= SORTED_MAX) return places;
+    if (!FOUND_BY_SCAN.has(source.kind)) refuseSorting();
+  }
+  return null;
 }
 
 async function placesOf(

@@ -26,7 +26,8 @@ export interface ListQuery {
   readonly deleted: boolean;
   /** Servers that are deleted softly are listed, too. */
   readonly softDeleted: boolean;
-  readonly source: ListSource | null;
+  /** Where indexes find servers, the best source first. */
+  readonly sources: readonly ListSource[];
   /** The filter whose servers the cells' indexes find, or null when it has none. */
   readonly indexed: IndexedFilter | null;
   /** All servers of the list were created in this time. Null when the query does not say when. */
@@ -91,7 +92,7 @@ export function readListQuery(
     nameContains: name === null || name.contains === "" ? null : name.contains,
     ...{ changedSinceMs, changedBeforeMs, order },
     ...{ deleted: filters.deleted, softDeleted: filters.softDeleted },
-    ...{ source: filters.source, indexed: filters.indexed, created: filters.created },
+    ...{ sources: filters.sources, indexed: filters.indexed, created: filters.created },
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
   };

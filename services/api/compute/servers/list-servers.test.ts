@@ -49,7 +49,7 @@ function restored() {
       ...{
         deleted: false,
         softDeleted: false,
-        source: null,
+        sources: [],
         indexed: null,
         created: null,
         order: null,
@@ -98,7 +98,7 @@ test.each([
     ...{
       deleted: false,
       softDeleted: false,
-      source: null,
+      sources: [],
       indexed: null,
       created: null,
       order: null,

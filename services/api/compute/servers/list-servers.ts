@@ -52,7 +52,7 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
   const order = storedOrderOf(query.order);
   const isMerged = query.softDeleted && isByCreation(order);
-  const isSorted = query.source !== null || order === null || (query.softDeleted && !isMerged);
+  const isSorted = query.sources.length > 0 || order === null || (query.softDeleted && !isMerged);
   const found = isSorted ? await listFound(deps, query, marker) : null;
   if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
   if (!isMerged && query.matches === null && query.nameContains === null) return listAll(deps, query, order);

@@ -151,7 +151,7 @@ test("an order that no index has sorts the servers that an index finds in a proj
       limit: 10,
       nameContains: null,
       created: null,
-      source: null,
+      sources: [],
       order: [{ key: "host", descending: false }],
     },
     ...{ indexed: { isPart: false, attribute: "user", value: "ann" }, compare: () => 1 },

@@ -62,7 +62,7 @@ const queryOf = (over: Partial<ListQuery>): ListQuery => ({
   ...{
     deleted: false,
     softDeleted: true,
-    source: null,
+    sources: [],
     indexed: null,
     created: null,
     order: null,
