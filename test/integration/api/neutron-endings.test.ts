@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { DueNote, PortNoteStore } from "../../../core/stores/api/port-note-store.ts";
 import type { CellStore } from "../../../core/stores/cell/cell-store.ts";
 import type { NeutronPort } from "../../../core/stores/networking.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { overriding } from "../../../runtime/overriding.ts";
 import type { CellClient } from "../../../services/api/cells/cell-client.ts";
 import { NeutronPortSettler } from "../../../services/api/compute/neutron-ports/neutron-port-settler.ts";
 import { OWN_NETWORK, putContractNetworks } from "../../contract/networking.contract.ts";
@@ -87,27 +89,33 @@ test("the answer that a server is gone does not fail with Neutron, and its ports
   expect(portsOf(id)).toHaveLength(1);
   rig.networking.fate = () => "answered";
   expect((await get(id)).statusCode).toBe(404);
-  expect(portsOf(id)).toEqual([]);
+  await rig.portNotes.endServers([id]);
+  await eventually("the end of the ports", () => portsOf(id).length === 0);
 });
 
-test("the answer that a server is gone waits some seconds for a Neutron that hangs, and not at all for one deleted long ago", async () => {
-  const id = await deleted();
-  const [server] = await rig.cell("north").store.servers([id]);
-  const clock = new ManualClock(server!.deletedAtMs ?? 0);
+/** A settler that knows one cell and does nothing by itself. */
+function settlerWith(clock: ManualClock, notes: PortNoteStore = rig.portNotes): NeutronPortSettler {
   const operations = async <Value>(read: (store: CellStore) => Promise<Value>) => ({
     ...{ kind: "answer", value: await read(rig.cell("north").store) },
   });
   const deps = {
-    ...{ networking: rig.networking, floatingIps: rig.networking.floatingIps, notes: rig.portNotes },
+    ...{ networking: rig.networking, floatingIps: rig.networking.floatingIps, notes },
     ...{ store: rig.store, clock, events: { portsNotSwept: () => {} } },
     cells: new Map([["north", { name: "north", operations } as unknown as CellClient]]),
   };
+  return new NeutronPortSettler(deps, { pollMs: 60_000 });
+}
+
+test("the answer that a server is gone waits some seconds for a Neutron that hangs, not again in the next seconds, and not at all for one deleted long ago", async () => {
+  const id = await deleted();
+  const [server] = await rig.cell("north").store.servers([id]);
+  const clock = new ManualClock(server!.deletedAtMs ?? 0);
   let asked = 0;
   rig.networking.ports = () => {
     asked += 1;
     return new Promise(() => {});
   };
-  const settler = new NeutronPortSettler(deps, { pollMs: 60_000 });
+  const settler = settlerWith(clock);
   let isOver = false;
   const ending = settler.endNow(server!).then(() => {
     isOver = true;
@@ -116,9 +124,52 @@ test("the answer that a server is gone waits some seconds for a Neutron that han
   expect(isOver).toBe(false);
   clock.advance(5_000);
   await ending;
+  // Neither for this server nor for another one that ends now.
+  await settler.endNow(server!);
+  await settler.endNow({ ...server!, uuid: randomUUID() });
   clock.advance(60_000);
   await settler.endNow(server!);
   expect(asked).toBe(1);
+});
+
+test("whoever asks for a deleted server asks Neutron again only some seconds after Neutron was silent", async () => {
+  const id = await deleted();
+  const [server] = await rig.cell("north").store.servers([id]);
+  const clock = new ManualClock(server!.deletedAtMs ?? 0);
+  const settler = settlerWith(clock);
+  const asked: string[] = [];
+  rig.networking.fate = (method) => {
+    asked.push(method);
+    return "silent";
+  };
+  await settler.endNow(server!);
+  await settler.endNow(server!);
+  expect([asked, portsOf(id).length]).toEqual([["ports"], 1]);
+  rig.networking.fate = () => "answered";
+  clock.advance(10_000);
+  await settler.endNow(server!);
+  expect(portsOf(id)).toEqual([]);
+});
+
+test("few servers at a time end for callers who ask for them, however many are asked for", async () => {
+  const clock = new ManualClock();
+  const answer = Promise.withResolvers<readonly DueNote[]>();
+  let begun = 0;
+  const notes = overriding(rig.portNotes, {
+    notes: () => {
+      begun += 1;
+      return answer.promise;
+    },
+  });
+  const settler = settlerWith(clock, notes);
+  const gone = () => ({ uuid: randomUUID(), deletedAtMs: clock.now() });
+  const waiting = Array.from({ length: 16 }, () => settler.endNow(gone()));
+  await settler.endNow(gone());
+  expect(begun).toBe(16);
+  answer.resolve([]);
+  await Promise.all(waiting);
+  await settler.endNow(gone());
+  expect(begun).toBe(17);
 });
 
 test("a server that is shelved and offloaded shows the addresses that its ports get then", async () => {

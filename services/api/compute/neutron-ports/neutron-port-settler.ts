@@ -3,7 +3,7 @@ import type { DueNote, PortNoteStore } from "../../../../core/stores/api/port-no
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import { withDeadline } from "../../../../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -27,6 +27,10 @@ const SWEEP_SIZE = 10_000;
 /** How long the answer that a server is gone waits for its ports, and how long after the deletion. */
 const END_WAIT_MS = 5_000;
 const ENDED_LATELY_MS = 60_000;
+/** How many servers' ports are released at a time for callers who ask for the servers. */
+const ENDING_MAX = 16;
+/** How long nobody waits for Neutron any longer after it was silent. */
+const SILENT_MS = 10_000;
 
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
@@ -55,6 +59,7 @@ export class NeutronPortSettler {
   readonly #waits: GrowingWaits;
   /** The servers whose ports are being released at this moment for callers who ask for the server. */
   readonly #ending = new Map<string, Promise<void>>();
+  #silentUntilMs = Number.NEGATIVE_INFINITY;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   /** The last server of the sweep before, or null at the beginning. */
   #sweptTo: string | null = null;
@@ -109,18 +114,22 @@ export class NeutronPortSettler {
   /**
    * Called before the answer that a server which its cell has deleted is gone. Releases its ports first, as Nova does, so that whoever has waited for the end
    * of the server can delete its networks and security groups. What cannot be done within some seconds, since Neutron or the cell does not answer or a host may
-   * still have a guest, is left to `settle`. Never rejects.
+   * still have a guest, is left to `settle`. So is everything while many servers end at a time, and for some seconds after Neutron was silent: however many
+   * callers ask for deleted servers, few of them wait for a Neutron that hangs. Never rejects.
    */
   async endNow({ uuid, deletedAtMs }: Pick<Server, "uuid" | "deletedAtMs">): Promise<void> {
     if (deletedAtMs === null || this.#clock.now() - deletedAtMs > ENDED_LATELY_MS) return;
+    if (this.#clock.monotonic() < this.#silentUntilMs) return;
     let ending = this.#ending.get(uuid);
     if (ending === undefined) {
+      if (this.#ending.size >= ENDING_MAX) return;
       ending = this.#endOne(uuid).finally(() => this.#ending.delete(uuid));
       this.#ending.set(uuid, ending);
     }
-    await withDeadline(ending, END_WAIT_MS, "releasing ports", this.#clock).catch((error: unknown) =>
-      this.#events.portsNotSwept(error),
-    );
+    await withDeadline(ending, END_WAIT_MS, "releasing ports", this.#clock).catch((error: unknown) => {
+      if (isSilence(error)) this.#silentUntilMs = this.#clock.monotonic() + SILENT_MS;
+      this.#events.portsNotSwept(error);
+    });
   }
 
   async #endOne(serverUuid: string): Promise<void> {
@@ -219,6 +228,9 @@ async function restsOn({ cell, server: { uuid, host } }: Known): Promise<boolean
 
 /** A note that is opened again has another version, so it is looked at at once. */
 const keyOf = ({ serverUuid, version }: DueNote): string => `${serverUuid} ${version}`;
+
+const isSilence = (error: unknown): boolean =>
+  error instanceof DeadlineError || (error instanceof NetworkingError && error.code === "unreachable");
 
 const isOver = ({ state }: RequestRecord): boolean => state === "deleted" || state === "failed";
 
