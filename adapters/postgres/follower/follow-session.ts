@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
+import { Turns } from "../../../runtime/turns.ts";
 import { PrimaryClient } from "../client/primary-client.ts";
 import { createPgoutputDecoder, type StreamEvent } from "./decode-pgoutput.ts";
 import { type LedgerRow, LedgerRowTranslator } from "./ledger-row-translator.ts";
@@ -42,12 +43,13 @@ export interface SessionHandlers {
 
 /**
  * One connection to a cell's database from its beginning to its end. It creates a slot, loads the exported snapshot and follows the slot. A
- * second connection asks questions. Any failure ends the session, and a new session loads again.
+ * second connection asks questions, one at a time. Any failure ends the session, and a new session loads again.
  */
 export class FollowSession {
   position: Lsn;
   readonly #stream: ReplicationStream;
   readonly #questions: pg.Client;
+  readonly #turns = new Turns<"questions">();
   readonly #handlers: SessionHandlers;
   readonly #decode = createPgoutputDecoder();
   readonly #translator = new LedgerRowTranslator();
@@ -55,6 +57,7 @@ export class FollowSession {
   #begun: { readonly xid: number; readonly committedAtMs: number } | null = null;
   #heardSinceStatus = true;
   #over = false;
+  #pushing: Promise<void> | null = null;
   #positionFunction: "pg_current_wal_flush_lsn" | "pg_current_wal_insert_lsn" = "pg_current_wal_flush_lsn";
 
   private constructor(stream: ReplicationStream, questions: pg.Client, handlers: SessionHandlers) {
@@ -113,7 +116,8 @@ export class FollowSession {
    * commits, the position is the end of the written log, and `pushLog` must flush it.
    */
   async askPosition(): Promise<Lsn> {
-    const result = await this.#questions.query<{ lsn: string }>(`select ${this.#positionFunction}()::text as lsn`);
+    const sql = `select ${this.#positionFunction}()::text as lsn`;
+    const result = await this.#turns.take(["questions"], () => this.#questions.query<{ lsn: string }>(sql));
     return parseLsn(result.rows[0]!.lsn);
   }
 
@@ -131,10 +135,19 @@ export class FollowSession {
   /**
    * Flushes a record that lies half flushed at the end of a page, as a long transaction in progress may leave one. The server cannot read
    * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it; the decoder passes over the
-   * message that this one writes.
+   * message that this one writes. A push that is under way serves later callers as well, who push again if it came too early for them, so that pushes
+   * to a slow database do not hold up the questions.
    */
-  async pushLog(): Promise<void> {
-    await this.#questions.query("select pg_logical_emit_message(true, 'berth_view', '')");
+  pushLog(): Promise<void> {
+    this.#pushing ??= this.#push().finally(() => {
+      this.#pushing = null;
+    });
+    return this.#pushing;
+  }
+
+  async #push(): Promise<void> {
+    const sql = "select pg_logical_emit_message(true, 'berth_view', '')";
+    await this.#turns.take(["questions"], () => this.#questions.query(sql));
   }
 
   /**
