@@ -37,3 +37,35 @@ test("a damaged spec has some tokens or none, but no error that would keep its r
     await database.drop();
   }
 });
+
+test("a server whose port has an address that is longer than any address is stored, and is not found by it", async () => {
+  const port = { portId: "p", networkId: "n", tag: "", networkName: "", slot: 3, floatingAddresses: [] };
+  const [longest, tooLong] = [64, 65].map((length) => `:${"a".repeat(length - 1)}`);
+  // Random, since an index compresses a long text that repeats itself.
+  const huge = `:${randomBytes(3_000).toString("hex")}`;
+  const database = await freshDatabase("cell");
+  const client = new pg.Client(database.url);
+  try {
+    await client.connect();
+    for (const [number, addresses, tokens] of [
+      [1, [longest, tooLong], ["ip6", `ip=${longest}`]],
+      [2, [tooLong], null],
+      [3, [huge, "10.0.0.7"], ["ip=10.0.0.7"]],
+    ] as const) {
+      const spec = serverSpec(number, {
+        description: undefined,
+        ports: [{ ...port, addresses: [...addresses] as string[] }],
+      });
+      const { rows } = await client.query<{ tokens: string[] | null }>(
+        `insert into servers (uuid, status, spec, project_id, user_id, name, created_at)
+         values ($1, 'BUILD', $2, 'p', 'u', 'n', now()) returning spec_tokens(spec) as tokens`,
+        [spec.uuid, Buffer.from(ServerSpec.encode(spec).finish())],
+      );
+      expect(rows[0]?.tokens?.toSorted() ?? null).toEqual(tokens);
+      expect(specTokens(spec).toSorted()).toEqual(tokens ?? []);
+    }
+  } finally {
+    await client.end();
+    await database.drop();
+  }
+});

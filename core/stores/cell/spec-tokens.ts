@@ -17,9 +17,13 @@ export type RareField =
 /** A word by which an index finds the servers with a rare field, a launch index, or a fixed address. */
 export type SpecToken = RareField | `launch_index=${string}` | `ip=${string}`;
 
+/** A longer text is no address, and might be longer than an entry of an index can be. */
+const ADDRESS_BYTES_MAX = 64;
+const isShort = (address: string): boolean => new TextEncoder().encode(address).length <= ADDRESS_BYTES_MAX;
+
 /** Returns the tokens of a spec, none for most servers. The SQL function `spec_tokens` returns the same. */
 export function specTokens(spec: ServerSpec): readonly SpecToken[] {
-  const addresses = spec.ports.flatMap((port) => port.addresses);
+  const addresses = spec.ports.flatMap((port) => port.addresses).filter(isShort);
   const has: readonly (readonly [SpecToken, boolean])[] = [
     ["hostname", spec.hostname !== ""],
     ["description", spec.description !== undefined && spec.description !== spec.name],

@@ -79,7 +79,8 @@ begin
     elsif tag & 7 <> 2 then
       return found;
     elsif outer_field = 18 then
-      if field = 5 then
+      -- A longer text is no address, and might be longer than an entry of an index can be.
+      if field = 5 and len <= 64 then
         address := encode(substring(bytes from at + 1 for len), 'escape');
         found := found || ('ip=' || address);
         if position(':' in address) > 0 and not 'ip6' = any (found) then
