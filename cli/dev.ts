@@ -129,6 +129,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             shelvedOffloadTime: settings.shelvedOffloadTime,
             filters,
             keystone: access.keystone,
+            isUnknownProject: access.isUnknownProject,
             placement: access.placement,
             mounts: access.mounts,
             dashboard: true,

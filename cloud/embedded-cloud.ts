@@ -36,6 +36,7 @@ import type { HostPort } from "../runtime/setting-kinds.ts";
 import type { ApiDeps } from "../services/api/api-parts.ts";
 import type { QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
+import type { IsUnknownProject } from "../services/api/http/refuse-unknown-project.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
 import type { NetworkRule } from "../services/api/network/network-rule.ts";
 import type { Authenticate } from "../services/api/placement/identity.ts";
@@ -78,6 +79,8 @@ export interface EmbeddedCloudOptions {
   readonly auth?: AuthKind;
   /** Validates tokens; required for `keystone` and `password`. */
   readonly keystone?: AuthenticateToken | null;
+  /** Asks Keystone about projects. Absent where they are not Keystone's. */
+  readonly isUnknownProject?: IsUnknownProject | null;
   /** Authenticates callers of the Placement API, which is served under /placement if this is given. */
   readonly placement?: Authenticate;
   /** Further APIs that the api serves on its address. */
@@ -294,7 +297,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       cells: cells.map(seenFromAbove),
       ...{ decisions, filters, blockStorage: options.blockStorage, ...options.neutron },
       ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
-      keystone: options.keystone ?? null,
+      ...{ keystone: options.keystone ?? null, isUnknownProject: options.isUnknownProject ?? null },
       ...faultsOf(options, cells),
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],
       laws: () => lawWatch?.laws() ?? null,

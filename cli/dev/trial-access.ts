@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { AuthenticateToken } from "../../services/api/http/identity.ts";
+import type { IsUnknownProject } from "../../services/api/http/refuse-unknown-project.ts";
 import type { AuthKind } from "../../services/api/identity/auth-kind.ts";
 import type { KeystoneOptions } from "../../services/api/identity/keystone-options.ts";
 import { openKeystone } from "../../services/api/identity/open-keystone.ts";
@@ -21,6 +22,8 @@ import {
 export interface TrialAccess {
   /** Checks tokens for the Compute API. Null where they mean nothing. */
   readonly keystone: AuthenticateToken | null;
+  /** Asks Keystone about projects. Null where projects are not Keystone's. */
+  readonly isUnknownProject: IsUnknownProject | null;
   readonly placement: Authenticate;
   readonly mounts: readonly ((http: FastifyInstance) => Promise<void>)[];
   /** The users that the cloud knows by itself, or null. */
@@ -36,17 +39,18 @@ export function openTrialAccess(
   dataDir: string,
   logger: Logger,
 ): TrialAccess {
-  const open = { keystone: null, mounts: [], users: null, close: async () => undefined };
+  const open = { keystone: null, isUnknownProject: null, mounts: [], users: null, close: async () => undefined };
   switch (settings.auth) {
     case "none":
       return { ...open, placement: authenticateNobody, adminHeaders: async () => ({}) };
     case "noauth2":
       return { ...open, placement: authenticateNoauth2, adminHeaders: async () => ({ "x-auth-token": "admin" }) };
     case "keystone": {
-      const { authenticate, close } = openKeystone(settings, logger);
+      const { authenticate, isUnknownProject, close } = openKeystone(settings, logger);
       return {
         ...open,
         keystone: authenticate,
+        isUnknownProject,
         placement: authenticateByKeystone(authenticate),
         adminHeaders: async () => null,
         close,
@@ -65,6 +69,7 @@ function accessByPassword(path: string): Omit<TrialAccess, "close"> {
   const { authenticate } = identity;
   return {
     keystone: authenticate,
+    isUnknownProject: null,
     placement: (request) => authenticate(request),
     mounts: [(http) => mountIdentity(http, identity)],
     users,

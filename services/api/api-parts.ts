@@ -52,6 +52,7 @@ import { boundLists } from "./http/bound-lists.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
 import type { AuthenticateToken } from "./http/identity.ts";
 import { ListBudget } from "./http/list-budget.ts";
+import type { IsUnknownProject } from "./http/refuse-unknown-project.ts";
 import type { ImageCatalog } from "./image/image-catalog.ts";
 import type { GlanceParts } from "./image/open-glance.ts";
 import { openImages } from "./image/open-images.ts";
@@ -120,6 +121,8 @@ export interface ApiDeps {
   readonly moves?: MoveStore;
   /** Finds the identity behind a token; required where Keystone authenticates callers. */
   readonly keystone?: AuthenticateToken | null;
+  /** Asks Keystone about projects. Absent where it has none. */
+  readonly isUnknownProject?: IsUnknownProject | null;
   /** The API tier's own bus. */
   readonly bus: Pick<Bus, "publish" | "ensureStreams" | "streamState">;
   readonly clock: Clock;

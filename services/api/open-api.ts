@@ -124,6 +124,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       mounts,
       remarks: () => countObstacles(opened),
       keystone: access.keystone,
+      isUnknownProject: access.isUnknownProject,
       policy: await openComputePolicy(settings.computePolicyFile, logger, closers),
       beforeListening: () => room.close(),
     };

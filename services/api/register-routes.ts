@@ -193,7 +193,8 @@ function openProxiedVolumes(
 const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   const { server, syncer } = parts;
   const options = routeOptions(prefix, parts, settings);
-  const flavorDeps = { store: deps.store, catalog: server.flavors };
+  const { isUnknownProject = null } = deps;
+  const flavorDeps = { store: deps.store, catalog: server.flavors, isUnknownProject };
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerExtensionRoutes(scope);
   registerRemovedRoutes(scope);
@@ -211,7 +212,7 @@ const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) =>
   registerUsageRoutes(scope, server, options);
   registerAuditLogRoutes(scope, server);
   if (parts.quotaSets !== null) {
-    const quotas = { store: parts.quotaSets, groups: deps.groups, limits: server.limits };
+    const quotas = { store: parts.quotaSets, groups: deps.groups, limits: server.limits, isUnknownProject };
     registerQuotaSetRoutes(scope, quotas);
     registerQuotaClassRoutes(scope, quotas);
     registerLimitsRoutes(scope, quotas);

@@ -35,6 +35,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
   function create(): {
     readonly ask: (token: string, call?: AskedCall) => ReturnType<KeystoneAuthenticator["authenticate"]>;
     readonly authenticate: KeystoneAuthenticator["authenticate"];
+    readonly isUnknownProject: KeystoneAuthenticator["isUnknownProject"];
     readonly clock: ShiftedClock;
   } {
     const clock = new ShiftedClock();
@@ -48,10 +49,10 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
       },
     );
     open.push(authenticator);
-    const { authenticate } = authenticator;
+    const { authenticate, isUnknownProject } = authenticator;
     const ask = (token: string, call?: AskedCall) =>
       authenticate({ headers: { "x-auth-token": token }, ...(call !== undefined && { call }) });
-    return { ask, authenticate, clock };
+    return { ask, authenticate, isUnknownProject, clock };
   }
 
   test("returns a token's user, project and roles, implied ones included, so that policy admits its user", async () => {
@@ -108,6 +109,16 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     ]);
     for (const other of [undefined, { ...call, method: "POST" }, { ...call, path: "/traits" }])
       await expect(ask(token, other)).rejects.toMatchObject({ status: 401 });
+  });
+
+  test("tells an admin which projects do not exist, and does not tell who has no valid token", async () => {
+    const { ask, isUnknownProject } = create();
+    const admin = await keystone.issue();
+    const { projectId } = await ask(admin);
+    expect(await isUnknownProject(projectId ?? "", admin)).toBe(false);
+    for (const id of ["nowhere", "0".repeat(32), "no/where"])
+      expect([id, await isUnknownProject(id, admin)]).toEqual([id, true]);
+    expect(await isUnknownProject("nowhere", "nonsense")).toBe(false);
   });
 
   test("lets a service use a token that has expired", async () => {

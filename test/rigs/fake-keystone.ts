@@ -12,6 +12,8 @@ export interface FakeKeystone {
   readonly expired: Map<string, unknown>;
   /** The requests in order: `login`, or the token that was validated. */
   readonly asked: string[];
+  /** The projects that exist, if any are asked for. */
+  readonly projects: Set<string>;
   /** Answers with this status instead (0: does not answer), until it is null again. */
   broken: number | null;
   password: string;
@@ -91,6 +93,7 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     tokens: new Map(),
     expired: new Map(),
     asked: [],
+    projects: new Set(),
     broken: null,
     password: "secret",
     limits: new FakeKeystoneLimits(),
@@ -117,6 +120,11 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     if (fake.broken === 0) return void request.socket.destroy();
     if (fake.broken !== null) return answer(response, fake.broken, { error: {} });
     const [path, query = ""] = (request.url ?? "").split("?");
+    const project = /^\/v3\/projects\/(.+)$/.exec(path ?? "")?.[1];
+    if (project !== undefined) {
+      const [status, document] = showProject(decodeURIComponent(project), String(request.headers["x-auth-token"]));
+      return answer(response, status, document);
+    }
     if (path !== "/v3/auth/tokens") {
       if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
       const document = fake.limits.answer(path ?? "", new URLSearchParams(query), isOfSystem);
@@ -137,6 +145,16 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     const isHidden = isRestricted && request.headers["openstack-identity-access-rules"] !== "1.0";
     const document = isHidden ? undefined : known;
     answer(response, document === undefined ? 404 : 200, document ?? { error: { code: 404 } });
+  }
+
+  /** Only admins may know of all projects. */
+  function showProject(id: string, token: string): readonly [status: number, document: unknown] {
+    const known = fake.tokens.get(token) as
+      | { readonly token: { readonly roles: readonly { name: string }[] } }
+      | undefined;
+    if (known === undefined) return [401, { error: { code: 401 } }];
+    if (!known.token.roles.some(({ name }) => name === "admin")) return [403, { error: { code: 403 } }];
+    return fake.projects.has(id) ? [200, { project: { id } }] : [404, { error: { code: 404 } }];
   }
 
   function logIn(response: ServerResponse, body: string, withoutCatalog: boolean): void {

@@ -83,6 +83,16 @@ export class KeystoneAuthenticator {
     return identity;
   };
 
+  /** Whether Keystone knows that there is no such project. A Keystone that does not answer knows nothing. */
+  readonly isUnknownProject = async (projectId: string, callerToken: string): Promise<boolean> => {
+    try {
+      return await this.#client.isUnknownProject(projectId, callerToken);
+    } catch (error) {
+      if (!(error instanceof KeystoneError)) throw error;
+      return false;
+    }
+  };
+
   #refuse(why: string): TokenRefused {
     const headers = { "www-authenticate": `Keystone uri="${this.#settings.url}"` };
     return new TokenRefused(401, `The request you have made requires authentication: ${why}`, headers);

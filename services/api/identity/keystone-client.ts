@@ -44,6 +44,20 @@ export class KeystoneClient {
     }
   }
 
+  /**
+   * Whether Keystone says to the owner of this token that there is no such project. An owner who may not know gets another answer (403).
+   * Throws `KeystoneError`.
+   */
+  async isUnknownProject(projectId: string, callerToken: string): Promise<boolean> {
+    const reply = await this.#session.send({
+      method: "GET",
+      url: `${this.#session.apiUrl}/projects/${encodeURIComponent(projectId)}`,
+      headers: { "x-auth-token": callerToken },
+      body: null,
+    });
+    return reply.status === 404;
+  }
+
   async close(): Promise<void> {
     await this.#session.close();
   }

@@ -8,7 +8,7 @@ import { type KeystoneOptions, keystoneSettings } from "./keystone-options.ts";
 export function openKeystone(
   options: KeystoneOptions,
   logger: Logger,
-): { readonly authenticate: KeystoneAuthenticator["authenticate"]; close(): Promise<void> } {
+): Pick<KeystoneAuthenticator, "authenticate" | "isUnknownProject" | "close"> {
   const settings = keystoneSettings(options);
   const shared =
     options.tokenCacheUrl === null
@@ -29,6 +29,7 @@ export function openKeystone(
   );
   return {
     authenticate: authenticator.authenticate,
+    isUnknownProject: authenticator.isUnknownProject,
     close: async () => {
       await authenticator.close();
       await shared?.close();

@@ -15,6 +15,8 @@ export interface PlacementAccess {
   readonly authenticate: Authenticate;
   /** The Keystone authenticator for other APIs of this process, or null when Keystone is not used. */
   readonly keystone: KeystoneAuthenticator["authenticate"] | null;
+  /** Asks Keystone about projects, or null when Keystone is not used. */
+  readonly isUnknownProject: KeystoneAuthenticator["isUnknownProject"] | null;
   readonly policy: Policy;
   readonly cors: Cors | null;
   close(): Promise<void>;
@@ -27,7 +29,7 @@ export async function openAccess(options: AccessOptions, logger: Logger): Promis
   const policy = new Policy(options.enforceNewDefaults ? secureDefaults() : legacyDefaults());
   const file = options.policyFile === null ? null : followPolicy(options.policyFile, policy, logger);
   const cors = corsSettings(options);
-  const { authenticate, keystone, close } = openAuthenticate(options, logger);
+  const { authenticate, keystone, isUnknownProject, close } = openAuthenticate(options, logger);
   try {
     await file?.start();
   } catch (error) {
@@ -37,6 +39,7 @@ export async function openAccess(options: AccessOptions, logger: Logger): Promis
   return {
     authenticate,
     keystone,
+    isUnknownProject,
     policy,
     cors: cors === null ? null : new Cors(cors),
     close: async () => {
@@ -49,13 +52,13 @@ export async function openAccess(options: AccessOptions, logger: Logger): Promis
 function openAuthenticate(
   options: AccessOptions,
   logger: Logger,
-): Pick<PlacementAccess, "authenticate" | "keystone" | "close"> {
+): Pick<PlacementAccess, "authenticate" | "keystone" | "isUnknownProject" | "close"> {
   const nothing = async () => {};
   switch (options.auth) {
     case "none":
-      return { authenticate: authenticateNobody, keystone: null, close: nothing };
+      return { authenticate: authenticateNobody, keystone: null, isUnknownProject: null, close: nothing };
     case "noauth2":
-      return { authenticate: authenticateNoauth2, keystone: null, close: nothing };
+      return { authenticate: authenticateNoauth2, keystone: null, isUnknownProject: null, close: nothing };
     case "keystone":
       return openByKeystone(options, logger);
     default:
@@ -64,6 +67,6 @@ function openAuthenticate(
 }
 
 function openByKeystone(options: AccessOptions, logger: Logger) {
-  const { authenticate, close } = openKeystone(options, logger);
-  return { authenticate: authenticateByKeystone(authenticate), keystone: authenticate, close };
+  const { authenticate, isUnknownProject, close } = openKeystone(options, logger);
+  return { authenticate: authenticateByKeystone(authenticate), keystone: authenticate, isUnknownProject, close };
 }

@@ -37,6 +37,7 @@ import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
+import type { IsUnknownProject } from "../../../services/api/http/refuse-unknown-project.ts";
 import type { GlanceParts } from "../../../services/api/image/open-glance.ts";
 import type { Policy } from "../../../services/api/policy/policy.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
@@ -113,6 +114,7 @@ export class ApiRig {
     policy: Policy | null,
     glance: GlanceParts | null,
     limitSource: LimitSource | undefined,
+    isUnknownProject: IsUnknownProject | null,
   ) {
     this.store = store;
     this.quotas = quotas;
@@ -169,7 +171,7 @@ export class ApiRig {
         logger: pino({ level: "silent" }),
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
-        keystone,
+        ...{ keystone, isUnknownProject },
         ...(policy !== null && { policy }),
       },
       { ...DEFAULT_API_SETTINGS, cells: CELLS, ...settings },
@@ -186,6 +188,7 @@ export class ApiRig {
     policy: Policy | null = null,
     glance: GlanceParts | null = null,
     limitSource: LimitSource | undefined = undefined,
+    isUnknownProject: IsUnknownProject | null = null,
   ): Promise<ApiRig> {
     const quotas = new MemoryQuotaStore({ clock });
     const store = given ?? new MemoryApiStore({ clock, quotas });
@@ -228,6 +231,7 @@ export class ApiRig {
       policy,
       glance,
       limitSource,
+      isUnknownProject,
     );
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
@@ -236,14 +240,10 @@ export class ApiRig {
       id: "1",
       name: "m1.tiny",
       vcpus: 1,
-      memoryMib: 512,
-      diskGib: 1,
-      ephemeralGib: 0,
-      swapMib: 0,
+      ...{ memoryMib: 512, diskGib: 1, ephemeralGib: 0, swapMib: 0 },
       extraSpecs: { "resources:VCPU": "1" },
       rxtxFactor: 1,
-      isPublic: true,
-      description: null,
+      ...{ isPublic: true, description: null },
     });
     await rig.api.start();
     return rig;

@@ -20,7 +20,9 @@ beforeEach(async () => {
       triesMax: 1,
     },
   );
-  rig = await ApiRig.start({ auth: "keystone" }, undefined, authenticator.authenticate);
+  const { authenticate, isUnknownProject } = authenticator;
+  const absent = [null, null, null, undefined] as const;
+  rig = await ApiRig.start({ auth: "keystone" }, undefined, authenticate, ...absent, isUnknownProject);
 });
 afterEach(async () => {
   await rig.close();
@@ -35,7 +37,7 @@ function issue(token: string, project: string, roles: readonly string[]): string
   return token;
 }
 
-async function call(token: string | null, method: "GET" | "POST", url: string, payload?: object) {
+async function call(token: string | null, method: "GET" | "POST" | "PUT" | "DELETE", url: string, payload?: object) {
   const headers = token === null ? {} : { "x-auth-token": token };
   return rig.api.http.inject({ method, url, headers, ...(payload ? { payload } : {}) });
 }
@@ -97,4 +99,52 @@ test("while Keystone does not answer, callers are asked to retry", async () => {
   const answer = await call(issue("m", "p1", ["member"]), "GET", "/v2.1/servers");
   expect(answer.statusCode).toBe(503);
   expect(answer.headers["retry-after"]).toBeDefined();
+});
+
+/** Everything that names a project and is refused for one that does not exist. */
+const named = (project: string): readonly (readonly ["GET" | "POST" | "PUT", string, object?])[] => [
+  ["GET", `/v2.1/os-quota-sets/${project}`],
+  ["GET", `/v2.1/os-quota-sets/${project}/detail`],
+  ["GET", `/v2.1/os-quota-sets/${project}/defaults`],
+  ["PUT", `/v2.1/os-quota-sets/${project}`, { quota_set: { cores: 5 } }],
+  ["POST", "/v2.1/flavors/private/action", { addTenantAccess: { tenant: project } }],
+];
+/** The statuses of the answers to these calls. */
+async function statuses(token: string, project: string): Promise<number[]> {
+  const flavor = { name: "private", id: "private", ram: 1, vcpus: 1, disk: 1, "os-flavor-access:is_public": false };
+  await call(issue("maker", "p1", ["admin"]), "POST", "/v2.1/flavors", { flavor });
+  const found: number[] = [];
+  for (const [method, url, body] of named(project)) found.push((await call(token, method, url, body)).statusCode);
+  return found;
+}
+
+test("a project that Keystone does not know has no quota set and gets no access to a flavor", async () => {
+  const admin = issue("a", "p1", ["admin"]);
+  keystone.projects.add("there");
+  expect(await statuses(admin, "nowhere")).toEqual([400, 400, 400, 400, 400]);
+  const refused = await call(admin, "GET", "/v2.1/os-quota-sets/no%2Fwhere");
+  expect(refused.json()).toEqual({ badRequest: { code: 400, message: "Project ID no/where is not a valid project." } });
+  expect(await statuses(admin, "there")).toEqual([200, 200, 200, 200, 200]);
+  const cleared = await call(admin, "DELETE", "/v2.1/os-quota-sets/nowhere");
+  const removal = { removeTenantAccess: { tenant: "nowhere" } };
+  expect([cleared.statusCode, (await call(admin, "POST", "/v2.1/flavors/private/action", removal)).statusCode]).toEqual(
+    [202, 404],
+  );
+});
+
+test("the caller's own project is not asked for, and the policy refuses before Keystone is asked", async () => {
+  const reader = issue("r", "p1", ["reader"]);
+  expect((await call(reader, "GET", "/v2.1/os-quota-sets/p1")).statusCode).toBe(200);
+  expect((await call(reader, "GET", "/v2.1/os-quota-sets/nowhere")).statusCode).toBe(403);
+  expect(keystone.asked).toEqual(["login", "r"]);
+});
+
+test.each([0, 500, 403])("a Keystone that answers %i without a word about the project refuses none", async (status) => {
+  const admin = issue("a", "p1", ["admin"]);
+  expect((await call(admin, "GET", "/v2.1/os-quota-sets/p1")).statusCode).toBe(200);
+  await statuses(admin, "p1");
+  keystone.broken = status;
+  const found: number[] = [];
+  for (const [method, url, body] of named("nowhere")) found.push((await call(admin, method, url, body)).statusCode);
+  expect(found).toEqual([200, 200, 200, 200, 200]);
 });

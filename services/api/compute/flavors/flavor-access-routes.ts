@@ -2,6 +2,7 @@ import { Type } from "typebox";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound } from "../../http/fault.ts";
+import { refuseUnknownProject } from "../../http/refuse-unknown-project.ts";
 import type { FlavorsPort } from "../../ports.ts";
 import type { FlavorDeps } from "./flavor-routes.ts";
 import { findFlavor, flavorNotFound } from "./flavor-routes.ts";
@@ -19,7 +20,7 @@ const IdParams = Type.Object({ id: Type.String() });
 const FlavorParams = Type.Object({ flavorId: Type.String() });
 
 /** The projects that may use a flavor that is not public, for admins. */
-export function registerFlavorAccessRoutes(http: Http, { store, catalog }: FlavorDeps): void {
+export function registerFlavorAccessRoutes(http: Http, { store, catalog, isUnknownProject }: FlavorDeps): void {
   http.get(
     "/flavors/:flavorId/os-flavor-access",
     {
@@ -43,6 +44,7 @@ export function registerFlavorAccessRoutes(http: Http, { store, catalog }: Flavo
       const call = callOf(request);
       const { addTenantAccess: added, removeTenantAccess: removed } = request.body;
       const { id } = request.params;
+      if (added !== undefined) await refuseUnknownProject(isUnknownProject, added.tenant, call);
       if (added !== undefined) await addAccess(store, call, id, added.tenant);
       if (removed !== undefined) await removeAccess(store, call, id, removed.tenant);
       catalog.forget(id);

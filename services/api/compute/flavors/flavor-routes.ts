@@ -6,6 +6,7 @@ import type { Http } from "../../http/create-http.ts";
 import { type Fault, notFound } from "../../http/fault.ts";
 import type { Identity } from "../../http/identity.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
+import type { IsUnknownProject } from "../../http/refuse-unknown-project.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { FlavorsPort } from "../../ports.ts";
 import { createFlavor } from "./create-flavor.ts";
@@ -24,6 +25,8 @@ import { FLAVOR_QUERY, listFlavors } from "./list-flavors.ts";
 export interface FlavorDeps {
   readonly store: FlavorsPort;
   readonly catalog: FlavorCatalog;
+  /** Null where projects are not Keystone's. */
+  readonly isUnknownProject: IsUnknownProject | null;
 }
 
 export interface FlavorRouteOptions {

@@ -1,4 +1,5 @@
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
+import type { IsUnknownProject } from "../../http/refuse-unknown-project.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import type { ProjectLimits } from "./project-limits.ts";
 
@@ -13,4 +14,6 @@ export interface QuotaDeps {
   readonly store: QuotaSets;
   readonly groups: Pick<ServerGroupsPort, "countGroups">;
   readonly limits: ProjectLimits;
+  /** Null where projects are not Keystone's. */
+  readonly isUnknownProject: IsUnknownProject | null;
 }

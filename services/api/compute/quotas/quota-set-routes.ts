@@ -11,6 +11,7 @@ import { callOf, type KnownCall, requireRule } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
+import { refuseUnknownProject } from "../../http/refuse-unknown-project.ts";
 import { AnyQuery, readFlag } from "../../http/schema.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 import { QuotaDetailAnswer, QuotaSetAnswer, readLimits, UpdateQuotaSetBody } from "./quota-schemas.ts";
@@ -23,13 +24,14 @@ const QUERY: QueryParameters = { user_id: 1 };
 
 /** `/os-quota-sets/{project}`: the limits of a project, or with `user_id` those of a user in it. Admins change them. */
 export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
-  const { store, limits } = deps;
+  const { store, limits, isUnknownProject } = deps;
   const withQuery = { params: IdParams, querystring: AnyQuery };
 
   const show = { config: { query: QUERY, rule: null }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } };
   http.get("/os-quota-sets/:id", show, async (request) => {
     const call = callOf(request);
     const scope = scopeOf(call, request.params.id, request.query, "show");
+    await refuseUnknownProject(isUnknownProject, scope.projectId, call);
     const found = effective(await store.limits(scope.projectId), limits.defaults, scope);
     return { quota_set: { id: scope.projectId, ...shown(call, found) } };
   });
@@ -40,6 +42,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     async (request) => {
       const call = callOf(request);
       const scope = scopeOf(call, request.params.id, request.query, "detail");
+      await refuseUnknownProject(isUnknownProject, scope.projectId, call);
       const found = effective(await store.limits(scope.projectId), limits.defaults, scope);
       const used = await readQuotaUsage(deps, scope);
       const detail = (resource: QuotaResource) => ({
@@ -55,9 +58,11 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     "/os-quota-sets/:id/defaults",
     { config: { rule: null }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } },
     async (request) => {
-      requireRule(callOf(request), "os-quota-sets:defaults", { projectId: request.params.id });
+      const call = callOf(request);
+      requireRule(call, "os-quota-sets:defaults", { projectId: request.params.id });
+      await refuseUnknownProject(isUnknownProject, request.params.id, call);
       const defaults = { ...limits.defaults, ...(await store.classLimits("default")) };
-      return { quota_set: { id: request.params.id, ...shown(callOf(request), defaults) } };
+      return { quota_set: { id: request.params.id, ...shown(call, defaults) } };
     },
   );
 
@@ -70,6 +75,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     async (request) => {
       const call = callOf(request);
       const scope = scopeOf(call, request.params.id, request.query, "update");
+      await refuseUnknownProject(isUnknownProject, scope.projectId, call);
       const asked = request.body.quota_set as Readonly<Record<string, unknown>>;
       const read = readLimits(asked, resourcesOfSets(call.minor));
       const wanted = store.isChangeable ? read : {};
@@ -81,8 +87,12 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
       return { quota_set: shown(call, effective(await store.limits(scope.projectId), limits.defaults, scope)) };
     },
   );
+  registerDeletion(http, deps);
+}
 
-  const deletion = { config: { query: QUERY, rule: null }, schema: withQuery };
+/** A quota set of a project that Keystone no longer knows can be deleted, too. */
+function registerDeletion(http: Http, { store, limits }: Pick<QuotaDeps, "store" | "limits">): void {
+  const deletion = { config: { query: QUERY, rule: null }, schema: { params: IdParams, querystring: AnyQuery } };
   http.delete("/os-quota-sets/:id", deletion, async (request, reply) => {
     const scope = scopeOf(callOf(request), request.params.id, request.query, "delete");
     await store.forgetLimits(scope);
