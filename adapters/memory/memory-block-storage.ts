@@ -20,11 +20,12 @@ import type {
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
+import { BROKEN, IN_USE, refusedReserve } from "./block-storage-refusals.ts";
 import { refusedEnd, targetOf } from "./memory-volume-migrations.ts";
 
 /**
- * What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. A `slow` call is not answered, and connects a volume
- * only when `finishSlow` is called.
+ * What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. A `slow` call is not answered, and connects a volume,
+ * or completes a migration, only when `finishSlow` is called.
  */
 export type BlockStorageFate = "answered" | "silent" | "lost" | "slow";
 
@@ -264,25 +265,33 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   endMigration(migration: EndedMigration): Promise<EndMigrationOutcome> {
-    return this.#answer("endMigration", () => {
+    return this.#answer("endMigration", (isSlow) => {
       const { volumeId, targetId, hasFailed } = migration;
       const refused = refusedEnd(migration, [this.#volumes.get(volumeId), this.#volumes.get(targetId)]);
       if (refused !== null) return refused;
-      const status = "in-use";
+      if (isSlow && !hasFailed) {
+        this.#set(volumeId, { migrationStatus: "completing" });
+        this.#slow.push(() => this.#complete(migration));
+        return { kind: "ended" };
+      }
       if (hasFailed) {
-        this.#set(volumeId, { status, migrationStatus: "error" });
+        this.#set(volumeId, { status: "in-use", migrationStatus: "error" });
         // Cinder does not delete a volume that a host has.
         if (this.#of({ volumeId: targetId }).every(({ connection }) => connection === null))
           this.#volumes.delete(targetId);
         return { kind: "ended" };
       }
-      for (const { id } of this.#of({ volumeId })) this.#attachments.delete(id);
-      for (const one of this.#of({ volumeId: targetId })) this.#attachments.set(one.id, { ...one, volumeId });
-      this.#names.set(volumeId, this.#nameOf(targetId));
-      this.#volumes.delete(targetId);
-      this.#set(volumeId, { status, migrationStatus: "success" });
+      this.#complete(migration);
       return { kind: "ended" };
     });
+  }
+
+  #complete({ volumeId, targetId }: EndedMigration): void {
+    for (const { id } of this.#of({ volumeId })) this.#attachments.delete(id);
+    for (const one of this.#of({ volumeId: targetId })) this.#attachments.set(one.id, { ...one, volumeId });
+    this.#names.set(volumeId, this.#nameOf(targetId));
+    this.#volumes.delete(targetId);
+    this.#set(volumeId, { status: "in-use", migrationStatus: "success" });
   }
 
   /** The name of a volume's file, which stays what it was when the volume gets another one's id. */
@@ -369,12 +378,6 @@ const EMPTY = {
   ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {}, migrationStatus: "" },
   createdAt: "2026-11-26T12:00:00.000000",
 };
-const IN_USE = {
-  kind: "refused",
-  why: "Invalid volume: Volume status must be available or error and must not be attached.",
-} as const;
-const BROKEN = { kind: "refused", why: "Unable to update attachment: the driver cannot export the volume" } as const;
-
 /** The newest first. */
 function pageOf<One extends { readonly projectId: string }>(
   all: readonly One[],
@@ -386,10 +389,5 @@ function pageOf<One extends { readonly projectId: string }>(
 }
 
 const noMarker = (id: string) => `Volume attachment could not be found with filter: attachment_id = ${id}.`;
-
-const refusedReserve = ({ id, status }: Volume): ReserveVolumeOutcome => ({
-  kind: "refused",
-  why: `Invalid volume: Volume ${id} status must be available or downloading to reserve, but the current status is ${status}.`,
-});
 
 const shownAttachment = ({ host: _host, ...attachment }: Attachment): CinderAttachment => attachment;

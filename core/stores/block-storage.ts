@@ -20,7 +20,7 @@ export interface CinderVolume {
   /** As Cinder writes it, without a zone. */
   readonly createdAt: string;
   /**
-   * `migrating` while Cinder moves the volume to another back end, `target:ID` for the volume that is to take the place of another one, `success` and `error`
+   * `migrating` while Cinder moves the volume to another back end, `completing` while it carries out the end of that, `target:ID` for the volume that is to take the place of another one, `success` and `error`
    * afterwards. Empty for none, and for callers who may not see it.
    */
   readonly migrationStatus: string;

@@ -201,13 +201,12 @@ export const EXTENDING = route([["extending", "extend-volume", "succeed", "give-
 
 /**
  * Cinder drops the volume that the guest does not use, so it is told only what is certain. Until the guest is told to use the other volume it uses its own.
- * From then on both are the same, since each write goes to both, until the guest uses the other one alone. So the other one is right if the
- * host was fenced after it had said that both were the same. If the host says that it could not change over, and is fenced before it says which one the guest
- * uses, nobody knows, and Cinder is told nothing.
+ * From then on the host may have changed over, and it may also have given the copying up, since an error of the other volume ends the copying and not the guest.
+ * So if the host is fenced before it says which one the guest uses, nobody knows, and Cinder is told nothing.
  */
 export const REPLACING = route([
   ["mirroring", "mirror-volume", "pivoting", "unmirroring", "mirroring", "calling-off"],
-  ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "completing"],
+  ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "lost"],
   ["completing", "complete-replacement", "succeed", "completing", "completing", "completing"],
   ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
   ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],

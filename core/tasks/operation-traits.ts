@@ -151,11 +151,14 @@ export const EXTENDING_VOLUME = {
   newSpecAt: ["succeed"],
 } as const satisfies OperationTraits;
 
-/** The spec says from which moment on the guest may use the other volume, and no longer says so when that one has got the volume's id. */
+/**
+ * The spec says from which moment on the guest uses the other volume, and no longer says so when that one has got the volume's id. It also says so when nobody
+ * knows which one the guest uses, so that both stay with the server.
+ */
 export const REPLACING_VOLUME = {
   ...IN_PLACE,
   newSpec: "with-volume",
-  newSpecAt: ["completing", "succeed"],
+  newSpecAt: ["completing", "succeed", "lost"],
 } as const satisfies OperationTraits;
 
 /** The task state at each stage; `any` is for the stages that are not named. */

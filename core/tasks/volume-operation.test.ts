@@ -97,3 +97,22 @@ test.each(["attach-volume", "detach-volume"] as const)("%s waits for a host that
   const back = stepOperation(world, waiting.state, { kind: "committed", step: 1, revision: 2 });
   expect(back.effects).toMatchObject([{ kind: "ask", ask: kind }]);
 });
+
+test("both volumes stay with a server whose host is fenced before it says whether the guest has changed over", () => {
+  const volume = { ...VOLUME, replacedBy: volumeOf(3).volumeId };
+  const before = serverSpec(1, { volumes: [OTHER, VOLUME] });
+  const value = {
+    ...{ kind: "swap-volume", statusBefore: "ACTIVE", before, selections: [], destination: undefined },
+    source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume },
+  };
+  const server = { ...before, volumes: volumesAfter(before.volumes, true, volume) };
+  const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
+  const mirrored = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+  const pivoting = stepOperation(world, mirrored.state, { kind: "committed", step: 1, revision: 2 });
+  expect(pivoting.effects).toMatchObject([{ kind: "ask", ask: "pivot-volume", step: 2 }]);
+  const fenced = stepOperation(world, pivoting.state, { kind: "host-fenced", step: 2, reason: "forced down" });
+  expect(fenced.effects).toMatchObject([
+    { write: { outcome: "error", server: { status: "ERROR", spec: { volumes: [OTHER, volume] } } } },
+  ]);
+});

@@ -38,7 +38,11 @@ export class NeighbourNeeds {
     },
     settings: Pick<
       ConductorSettings,
-      "portBindTimeoutMs" | "volumeConnectTimeoutMs" | "vifPluggingTimeoutMs" | "vifPluggingIsFatal"
+      | "portBindTimeoutMs"
+      | "volumeConnectTimeoutMs"
+      | "volumeEndPauseMs"
+      | "vifPluggingTimeoutMs"
+      | "vifPluggingIsFatal"
     >,
   ) {
     this.#ports = new PortBinder({ ...deps, networking: deps.networking ?? null }, settings);

@@ -4,8 +4,10 @@ import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tas
 import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
 import { ASKED_OF_CINDER, type AskEffect, isAskedOfCinder } from "./operation-orders.ts";
+import { failed } from "./patient-calls.ts";
 import type { PortStep } from "./port-binder.ts";
 
 type Ask = AskEffect["ask"];
@@ -116,6 +118,9 @@ export class OrderBinding {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
+    const doubtful =
+      ask === "prepare" ? this.#facts.after.volumes.find(({ replacedBy }) => replacedBy !== "") : undefined;
+    if (doubtful !== undefined) return Promise.resolve(failed(inDoubt(doubtful), true));
     const step = this.#portStep(ask);
     const server = { uuid, ports: step === null ? [] : ports, portRequests, volumes: this.#volumesFor(ask) };
     const home = step === "leave" ? destinationOf(this.#facts, selection) : place;
@@ -158,3 +163,7 @@ export class OrderBinding {
     return ask === "start-destination" || ask === "check-destination" || ask === "start-source";
   }
 }
+
+/** The server's former host alone knows which of the two its guest has used. */
+const inDoubt = ({ volumeId, replacedBy }: ServerVolume): string =>
+  `it is unknown whether the guest has used volume ${volumeId} or volume ${replacedBy}, which was to replace it: start the server where it is, or see docs/cinder.md`;

@@ -38,6 +38,8 @@ export interface ConductorSettings {
   readonly vifPluggingIsFatal: boolean;
   /** How long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails. */
   readonly volumeConnectTimeoutMs: number;
+  /** How long Cinder may take to begin the completion of a migration that it was asked for: longer than its usual `rpc_response_timeout` of 60 s. */
+  readonly volumeEndPauseMs: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
   /** Maximum number of messages taken from the queue and not yet acknowledged. */
@@ -74,6 +76,7 @@ export const CONDUCTOR_DEFAULTS = {
   vifPluggingTimeoutMs: 0,
   vifPluggingIsFatal: true,
   volumeConnectTimeoutMs: 600_000,
+  volumeEndPauseMs: 75_000,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,

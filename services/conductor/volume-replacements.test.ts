@@ -15,13 +15,22 @@ let cinder: MemoryBlockStorage;
 let volumeId: string;
 let replacedBy: string;
 let isHeld: boolean;
+let clock: ManualClock;
+/** One conductor. */
+let first: VolumeReplacements;
+const conductor = (storage: BlockStorage | null) =>
+  new VolumeReplacements(
+    { storage, store: { holdsTask: async () => isHeld }, clock },
+    { volumeConnectTimeoutMs: 0, volumeEndPauseMs: 75_000 },
+  );
 beforeEach(async () => {
-  isHeld = true;
+  [isHeld, clock] = [true, new ManualClock()];
   cinder = new MemoryBlockStorage({ newId: randomUUID });
   volumeId = cinder.putVolume({ projectId: "one" }).id;
   await attach(volumeId);
   replacedBy = cinder.startMigration(volumeId).id;
   await attach(replacedBy);
+  first = conductor(cinder);
 });
 
 async function attach(id: string, serverUuid = SERVER): Promise<void> {
@@ -31,11 +40,7 @@ async function attach(id: string, serverUuid = SERVER): Promise<void> {
   await cinder.complete(kept.attachment.id);
 }
 
-function end(how: ReplacementEnd, storage: BlockStorage | null = cinder, values: { inCinder?: boolean } = {}) {
-  const replacements = new VolumeReplacements(
-    { storage, store: { holdsTask: async () => isHeld }, clock: new ManualClock() },
-    { volumeConnectTimeoutMs: 0 },
-  );
+function end(how: ReplacementEnd, replacements = first, values: { inCinder?: boolean } = {}) {
   const volume = { ...volumeOf(1), volumeId, replacedBy, inCinder: true, ...values };
   return replacements.end(SERVER, volume, how, { tenure, isWanted: () => true });
 }
@@ -96,8 +101,80 @@ test("a migration that somebody else has ended, while the guest uses the other v
 });
 
 test("a silent Cinder, and a conductor without one, are named, and other volumes need nothing", async () => {
-  expect(await end("complete", null)).toMatchObject({ reason: expect.stringContaining("set BERTH_VOLUMES=cinder") });
-  expect(end("complete", null, { inCinder: false })).toBeNull();
+  expect(await end("complete", conductor(null))).toMatchObject({
+    reason: expect.stringContaining("set BERTH_VOLUMES=cinder"),
+  });
+  expect(end("complete", conductor(null), { inCinder: false })).toBeNull();
   cinder.fate = () => "silent";
   expect(await end("complete")).toMatchObject({ reason: expect.stringContaining("Cinder does not answer") });
+});
+
+/** How often Cinder is asked to end a migration from now on. */
+function countEnds(): () => number {
+  let asked = 0;
+  const { fate } = cinder;
+  cinder.fate = (method) => {
+    if (method === "endMigration") asked += 1;
+    return fate(method);
+  };
+  return () => asked;
+}
+
+test.each(["the conductor that asked for it", "another conductor"])(
+  "a completion that Cinder still carries out is not asked for a second time by %s",
+  async (who) => {
+    cinder.fate = (method) => (method === "endMigration" ? "slow" : "answered");
+    const asked = countEnds();
+    expect(await end("complete")).toMatchObject({ kind: "failed" });
+    const next = who === "another conductor" ? conductor(cinder) : first;
+    for (let time = 0; time < 2; time += 1) {
+      expect(await end("complete", next)).toMatchObject({ reason: expect.stringContaining("still completes") });
+      clock.advance(100_000);
+    }
+    expect(asked()).toBe(1);
+    cinder.finishSlow();
+    expect(await end("complete", next)).toEqual({ kind: "ended" });
+    expect([asked(), find(replacedBy), await attached(volumeId)]).toEqual([1, undefined, 1]);
+  },
+);
+
+test("the attachment that the guest uses stays when an earlier completion ends while Cinder is asked about it", async () => {
+  let isFirst = true;
+  const list = cinder.attachments.bind(cinder);
+  cinder.attachments = async (filter) => {
+    if (isFirst) await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
+    isFirst = false;
+    return list(filter);
+  };
+  expect(await end("complete")).toEqual({ kind: "ended" });
+  expect(await attached(volumeId)).toBe(1);
+});
+
+test("a completion whose answer was lost before Cinder began it is asked for again after a pause", async () => {
+  cinder.fate = (method) => (method === "endMigration" ? "silent" : "answered");
+  const asked = countEnds();
+  for (let time = 0; time < 2; time += 1) expect(await end("complete")).toMatchObject({ kind: "failed" });
+  clock.advance(74_000);
+  expect(await end("complete")).toMatchObject({ reason: expect.stringContaining("asked again in 1 s") });
+  expect(asked()).toBe(1);
+  clock.advance(1_000);
+  cinder.fate = () => "answered";
+  expect(await end("complete")).toEqual({ kind: "ended" });
+  expect(find(volumeId)?.migrationStatus).toBe("success");
+});
+
+test("a conductor that finds no attachment left waits, since another one may just have asked for the completion", async () => {
+  for (const { id } of await cinder.attachments({ volumeId })) await cinder.deleteAttachment(id);
+  const asked = countEnds();
+  expect(await end("complete")).toMatchObject({ kind: "failed" });
+  expect(asked()).toBe(0);
+  clock.advance(75_000);
+  expect([await end("complete"), asked()]).toEqual([{ kind: "ended" }, 1]);
+});
+
+test("a conductor that could not end all attachments goes on at once when it can", async () => {
+  cinder.fate = (method) => (method === "deleteAttachment" ? "lost" : "answered");
+  expect(await end("complete")).toMatchObject({ kind: "failed" });
+  cinder.fate = () => "answered";
+  expect(await end("complete")).toEqual({ kind: "ended" });
 });

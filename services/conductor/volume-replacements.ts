@@ -1,4 +1,5 @@
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { OWN_NAME } from "../../core/stores/networking.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -13,6 +14,10 @@ const ENDED = { kind: "ended" } as const;
 /** Cinder's words for a migration that has ended. */
 const SUCCEEDED = "success";
 const FAILED = "error";
+/** Cinder's word while it carries out a completion. */
+const COMPLETING = "completing";
+/** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
+const FORGOTTEN_AFTER_MS = 600_000;
 
 /**
  * Tells Cinder how the replacement of a volume has ended, with which Cinder migrates an attached volume to another back end. If it is completed, Cinder gives the
@@ -20,11 +25,20 @@ const FAILED = "error";
  * cell's database knows which of the two the guest uses.
  *
  * Both ends are repeatable: Cinder shows whether the migration is still under way, and is told nothing if it is over. The attachments of the volume that the guest
- * does not use end first, as in Nova, because Cinder deletes no volume that is attached.
+ * does not use end first, as in Nova, because Cinder deletes no volume that is attached. They are listed before the volumes are read: if the migration is under way
+ * after that, it was so before, and none of them is of the volume that the guest uses.
+ *
+ * Two completions at a time may delete the guest's data, since Cinder exchanges the two volumes' records in each. It goes on with one whose answer was lost, and
+ * may not have begun it. So the next one waits until Cinder has certainly begun: after an unclear answer, and if another process may just have asked, because no
+ * attachment is left and this process has ended none.
  */
 export class VolumeReplacements {
   readonly #storage: BlockStorage | null;
   readonly #calls: PatientCalls;
+  readonly #clock: Clock;
+  readonly #pauseMs: number;
+  /** Until when a completion may be waiting in Cinder, by the two volumes. */
+  readonly #mayBeginUntilMs = new Map<string, number>();
 
   constructor(
     deps: {
@@ -32,9 +46,11 @@ export class VolumeReplacements {
       readonly store: Pick<ConductorStore, "holdsTask">;
       readonly clock: Clock;
     },
-    settings: { readonly volumeConnectTimeoutMs: number },
+    settings: { readonly volumeConnectTimeoutMs: number; readonly volumeEndPauseMs: number },
   ) {
     this.#storage = deps.storage;
+    this.#clock = deps.clock;
+    this.#pauseMs = settings.volumeEndPauseMs;
     this.#calls = new PatientCalls(deps, { deadlineMs: settings.volumeConnectTimeoutMs });
   }
 
@@ -43,49 +59,87 @@ export class VolumeReplacements {
     const storage = this.#storage;
     if (!volume.inCinder) return null;
     if (storage === null) return Promise.resolve(failed(NO_CINDER, true));
-    const mayWrite = () => this.#calls.mayWrite(need);
-    return this.#calls.call(`Cinder could not be told of volume ${volume.volumeId}`, need, () =>
-      endIn(storage, { serverUuid, volume, end, mayWrite }),
+    return this.#told(storage, { serverUuid, volume, end, need });
+  }
+
+  async #told(storage: BlockStorage, replacement: Replacement): Promise<EndedReplacement> {
+    const { volume, need } = replacement;
+    const outcome = await this.#calls.call(`Cinder could not be told of volume ${volume.volumeId}`, need, () =>
+      this.#endIn(storage, replacement),
     );
+    if (outcome.kind !== "failed") this.#mayBeginUntilMs.delete(keyOf(volume));
+    return outcome;
+  }
+
+  async #endIn(storage: BlockStorage, replacement: Replacement): Promise<EndedReplacement> {
+    const { serverUuid, volume, end, need } = replacement;
+    const { volumeId, replacedBy } = volume;
+    const unused = end === "complete" ? volumeId : replacedBy;
+    const attachments = await storage.attachments({ volumeId: unused, serverUuid });
+    const other = await storage.volume(replacedBy, OWN_NAME);
+    const own = await storage.volume(volumeId, OWN_NAME);
+    const isUnderWay = own !== null && own.migrationStatus !== "" && other?.migrationStatus === `target:${volumeId}`;
+    // Cinder deletes the other volume some time after it was told so.
+    if (end === "abandon" && own?.migrationStatus === FAILED) return ENDED;
+    if (!isUnderWay) {
+      if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
+      return failed(
+        `Cinder no longer migrates volume ${volumeId} to ${replacedBy}, whose data the guest uses (migration status: ${own?.migrationStatus || "none"})`,
+        true,
+      );
+    }
+    if (own.migrationStatus === COMPLETING) throw stillCompletes(volume);
+    if (end === "complete") this.#pauseAfterOthers(volume, attachments.length);
+    for (const { id } of attachments) {
+      if (!(await this.#calls.mayWrite(need))) return UNWANTED;
+      await storage.deleteAttachment(id);
+    }
+    if (!(await this.#calls.mayWrite(need))) return UNWANTED;
+    try {
+      const outcome = await storage.endMigration({ volumeId, targetId: replacedBy, hasFailed: end === "abandon" });
+      if (outcome.kind === "ended") return ENDED;
+      return failed(`Cinder does not end the migration of volume ${volumeId} to ${replacedBy}: ${outcome.why}`, true);
+    } catch (error) {
+      this.#note(volume, this.#clock.monotonic() + this.#pauseMs);
+      throw error;
+    }
+  }
+
+  /** Throws while a completion that was asked for before may not have begun. */
+  #pauseAfterOthers(volume: ServerVolume, attachmentsLeft: number): void {
+    const nowMs = this.#clock.monotonic();
+    const known = this.#mayBeginUntilMs.get(keyOf(volume));
+    const untilMs = known ?? (attachmentsLeft === 0 ? nowMs + this.#pauseMs : nowMs);
+    if (known === undefined) this.#note(volume, untilMs);
+    if (nowMs < untilMs)
+      throw new BlockStorageError(
+        "unreachable",
+        `Cinder may still begin a completion that it was asked for before, and is asked again in ${Math.ceil((untilMs - nowMs) / 1_000)} s`,
+      );
+  }
+
+  #note(volume: ServerVolume, untilMs: number): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [key, lastMs] of this.#mayBeginUntilMs)
+      if (nowMs - lastMs > FORGOTTEN_AFTER_MS) this.#mayBeginUntilMs.delete(key);
+    this.#mayBeginUntilMs.set(keyOf(volume), untilMs);
   }
 }
 
-async function endIn(
-  storage: BlockStorage,
-  {
-    serverUuid,
-    volume: { volumeId, replacedBy },
-    end,
-    mayWrite,
-  }: {
-    readonly serverUuid: string;
-    readonly volume: ServerVolume;
-    readonly end: ReplacementEnd;
-    readonly mayWrite: () => Promise<boolean>;
-  },
-): Promise<EndedReplacement> {
-  const other = await storage.volume(replacedBy, OWN_NAME);
-  const own = await storage.volume(volumeId, OWN_NAME);
-  const isUnderWay = own !== null && own.migrationStatus !== "" && other?.migrationStatus === `target:${volumeId}`;
-  // Cinder deletes the other volume some time after it was told so.
-  if (end === "abandon" && own?.migrationStatus === FAILED) return ENDED;
-  if (!isUnderWay) {
-    if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
-    return failed(
-      `Cinder no longer migrates volume ${volumeId} to ${replacedBy}, whose data the guest uses (migration status: ${own?.migrationStatus || "none"})`,
-      true,
-    );
-  }
-  const unused = end === "complete" ? volumeId : replacedBy;
-  for (const { id } of await storage.attachments({ volumeId: unused, serverUuid })) {
-    if (!(await mayWrite())) return UNWANTED;
-    await storage.deleteAttachment(id);
-  }
-  if (!(await mayWrite())) return UNWANTED;
-  const outcome = await storage.endMigration({ volumeId, targetId: replacedBy, hasFailed: end === "abandon" });
-  if (outcome.kind === "ended") return ENDED;
-  return failed(`Cinder does not end the migration of volume ${volumeId} to ${replacedBy}: ${outcome.why}`, true);
+interface Replacement {
+  readonly serverUuid: string;
+  readonly volume: ServerVolume;
+  readonly end: ReplacementEnd;
+  readonly need: Need;
 }
+
+const keyOf = ({ volumeId, replacedBy }: ServerVolume): string => `${volumeId} ${replacedBy}`;
+
+const stillCompletes = ({ volumeId, replacedBy }: ServerVolume) =>
+  new BlockStorageError(
+    "unreachable",
+    `Cinder still completes the migration of volume ${volumeId} to ${replacedBy}; if that does not end, look into the log of cinder-volume`,
+  );
 
 const NO_CINDER =
   "the volume is in Cinder, and the conductors of its cell cannot call Cinder: set BERTH_VOLUMES=cinder for them";

@@ -12,6 +12,8 @@ import { volumeOf } from "../rigs/begin-operation.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { SmallCell } from "../rigs/small-cell.ts";
 
+/** Long enough to be seen, and short enough to be waited for. */
+const PAUSE = { volumeEndPauseMs: 300 };
 const OWN = { callerToken: null, requestId: null };
 
 let cell: SmallCell;
@@ -36,7 +38,7 @@ async function running({
   readonly before?: (driver: FakeDriver) => Driver;
   readonly conductor?: Partial<ConductorSettings>;
 } = {}): Promise<void> {
-  first = await cell.startConductor(1, conductor);
+  first = await cell.startConductor(1, { ...PAUSE, ...conductor });
   await cell.startAgent({
     id: "agent-0",
     hosts: [0],
@@ -208,7 +210,7 @@ test.each(CALLS)("the next conductor finishes a replacement when the first one d
   await eventually("the first conductor to call Cinder", () => isAsked);
   await first.kill();
   cinder.fate = () => "answered";
-  await cell.startConductor(2);
+  await cell.startConductor(2, PAUSE);
   await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
   await isReplaced();
 });

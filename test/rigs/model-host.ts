@@ -28,8 +28,8 @@ const AFTER: Readonly<Record<string, ModelState>> = {
 /** A guest that is paused without having run has received the memory of a paused one. */
 const HAS_MEMORY: readonly ModelState[] = ["running", "paused"];
 
-/** `same`: both volumes, since each write goes to both. `was-same`: both, since the guest has not run since the host died. */
-export type VolumeInUse = "own" | "same" | "was-same" | "other";
+/** `same`: both volumes, for as long as the host is there to write to both. */
+export type VolumeInUse = "own" | "same" | "other";
 const REPLACING: Readonly<Record<string, VolumeInUse>> = {
   [VOLUME_STEP_VERBS.mirror]: "same",
   [VOLUME_STEP_VERBS.pivot]: "other",
@@ -89,7 +89,8 @@ export class ModelHost {
     this.isUp = false;
     this.deaths += 1;
     this.#done.clear();
-    for (const [attemptId, uses] of this.#replaced) if (uses === "same") this.#replaced.set(attemptId, "was-same");
+    // The copying may have ended with an error before, after which the guest has written to its own volume alone.
+    for (const [attemptId, uses] of this.#replaced) if (uses === "same") this.#replaced.delete(attemptId);
     for (const guest of this.#guests.values())
       if (guest.state !== "prepared" && guest.state !== "suspended")
         this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
@@ -125,8 +126,6 @@ export class ModelHost {
         // A volume that was replaced is not copied again.
         if (outcome === null && verb in REPLACING && this.uses(attemptId) !== "other")
           this.#replaced.set(attemptId, REPLACING[verb] ?? "own");
-        if (outcome === null && AFTER[verb] === "running" && this.#replaced.get(attemptId) === "was-same")
-          this.#replaced.delete(attemptId);
         return outcome;
       }
       case "handOff":

@@ -11,7 +11,7 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
  * Changes a volume of a guest (`Driver.changeVolume`). One of a guest that runs is replaced step by step. The record is decided for the other volume before QEMU changes over to it.
- * If QEMU or the host dies then, the guest starts with the other one, which has all that the guest has written, since each write goes to both.
+ * If QEMU or the host dies then, the guest starts with the other one, which has all that the guest has written: QEMU was asked right before whether the copy is complete.
  */
 export async function changeGuestVolume(
   guest: QemuGuest,

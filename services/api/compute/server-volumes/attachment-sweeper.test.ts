@@ -25,20 +25,28 @@ let cinder: SmallCinder;
 /** The servers that Berth knows. */
 let known: Set<string>;
 /** What their cell says of each of them, and what it says of the volume that the API database names. */
-let server: { status: string; host: string | null; taskState: string | null; volumes: readonly string[] };
+let server: {
+  status: string;
+  host: string | null;
+  taskState: string | null;
+  volumes: readonly string[];
+  replacedBy: string;
+};
 let named: { volumeId: string; attachmentId: string } | null;
 let unknown: string[];
 let asked: number;
 beforeEach(() => {
   cinder = new SmallCinder({ newId: randomUUID });
   known = new Set([SERVER]);
-  server = { status: "ACTIVE", host: "host-1", taskState: null, volumes: [] };
+  server = { status: "ACTIVE", host: "host-1", taskState: null, volumes: [], replacedBy: "" };
   [named, unknown, asked] = [null, [], 0];
 });
 
 const sweeper = () => {
   const cell = {
-    servers: async () => [{ ...server, spec: { volumes: server.volumes.map((volumeId) => ({ volumeId })) } }],
+    servers: async () => [
+      { ...server, spec: { volumes: server.volumes.map((volumeId) => ({ volumeId, replacedBy: server.replacedBy })) } },
+    ],
     guestsLeft: async () => [false],
   };
   const row = () => ({
@@ -215,4 +223,13 @@ test("attachments of a volume that the server does not have stay if it gets the 
   };
   await sweeper().sweep();
   expect(await left()).toEqual(new Set([other.id]));
+});
+
+test("the attachment of a volume stays that the guest may use in the place of its own", async () => {
+  const own = await attachment(SERVER, { host: "host-1" });
+  const other = await attachment(SERVER, { host: "host-1" });
+  named = { volumeId: own.volumeId, attachmentId: own.id };
+  server = { ...server, status: "ERROR", volumes: [own.volumeId], replacedBy: other.volumeId };
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([own.id, other.id]));
 });

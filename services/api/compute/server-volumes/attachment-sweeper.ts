@@ -24,7 +24,7 @@ interface SweeperDeps {
   readonly events: Pick<ApiEvents, "volumesNotSettled" | "attachmentUnknown">;
 }
 
-/** Where a server rests, and whether it has the volume. */
+/** Where a server rests, and whether it has the volume, or may have it in the place of its own. */
 interface Rest {
   readonly host: string | null;
   readonly has: boolean;
@@ -160,7 +160,10 @@ export class AttachmentSweeper {
     const { server } = answer.value;
     if (server === null || server.status === "DELETED") return { host: null, has: false };
     if (server.taskState !== null || server.status === "VERIFY_RESIZE") return null;
-    return { host: server.host, has: server.spec.volumes.some((volume) => volume.volumeId === volumeId) };
+    return {
+      host: server.host,
+      has: server.spec.volumes.some((volume) => [volume.volumeId, volume.replacedBy].includes(volumeId)),
+    };
   }
 
   async #keepOnly(
