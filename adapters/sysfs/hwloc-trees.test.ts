@@ -41,10 +41,6 @@ const DIFFERENCES: Readonly<Record<string, { readonly counts: readonly (keyof Co
     counts: ["memoryMib"],
     why: "all eight nodes name all CPUs: hwloc keeps the memory of one, and the machine has that of all (/proc/meminfo)",
   },
-  "fakememinitiators-1np2c+1npp+gi": {
-    counts: ["nodes"],
-    why: "hwloc gives the CPUs of four nodes without memory to the nodes that are near them, and leaves out an empty node",
-  },
   fakeheterocpunuma: {
     counts: ["nodes"],
     why: "made-up nodes that share CPUs, which hwloc accepts only with a setting for its own tests",

@@ -1,20 +1,12 @@
 import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
+import { joinNearestMemory } from "./nearest-memory.ts";
+import type { NumaNode } from "./numa-node.ts";
 import { parseCount, parseMemoryLine, parseNumberList, parseNumberMask } from "./parse-values.ts";
 
 const NODES = "/sys/devices/system/node";
 const GPUS = "/proc/driver/nvidia/gpus";
 /** The two sums in the kernel's own data differ a little. Only a difference greater than this share is worth a warning. */
 const SUM_TOLERANCE = 0.05;
-
-/** A NUMA node that is online. Null means unknown; a node without any memory has 0. */
-export interface NumaNode {
-  readonly id: number;
-  readonly memoryBytes: number | null;
-  /** CPUs that are online, or null when unknown. */
-  readonly cpus: readonly number[] | null;
-  /** Distances to the nodes in the order of their ids, or null when unknown. */
-  readonly distances: readonly number[] | null;
-}
 
 /** Huge pages of one size: the totals and the counts of each node. */
 export interface HugepagePool {
@@ -64,7 +56,8 @@ function numaNodes(files: HostFiles, { online, gpuNodes, warn }: NodesContext): 
   const ids = (numberedEntries(files, NODES, "node") ?? []).filter((id) => stated?.includes(id) ?? true);
   if (ids.length === 0) return null;
   const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, { online, gpuNodes, warn }));
-  return overlap(nodes) ? joined(nodes, warn) : nodes;
+  if (overlap(nodes)) return joined(nodes, warn);
+  return withDistancesAmong(joinNearestMemory({ nodes, online: ids }, warn), ids);
 }
 
 function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext): NumaNode {
@@ -82,6 +75,18 @@ function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext):
     cpus: cpus?.filter((cpu) => online?.includes(cpu) ?? true) ?? null,
     distances: distances.includes(null) ? null : (distances as number[]),
   };
+}
+
+/** The kernel's distances are to all nodes that are online. Those to nodes that are left out are left out, too. */
+function withDistancesAmong(nodes: readonly NumaNode[], online: readonly number[]): readonly NumaNode[] {
+  if (nodes.length === online.length) return nodes;
+  const isKept = new Set(nodes.map(({ id }) => id));
+  return nodes.map((node) => {
+    const isWhole = node.distances?.length === online.length;
+    return isWhole
+      ? { ...node, distances: node.distances.filter((_, index) => isKept.has(online[index] ?? -1)) }
+      : node;
+  });
 }
 
 function overlap(nodes: readonly NumaNode[]): boolean {

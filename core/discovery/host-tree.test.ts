@@ -248,6 +248,16 @@ describe("PCI devices in the tree", () => {
     });
   });
 
+  test("a device of a node without memory is below the node that has that node's CPUs", () => {
+    const [first, second] = twoNodes().numaNodes ?? [];
+    const numaNodes = [first!, { ...second!, joinedNodes: [4] }];
+    const root = rootOf(twoNodes({ numaNodes, pci: [{ ...gpu, numaNode: 4 }] }));
+    expect(root.children?.map(({ name, children }) => [name, children?.map((one) => one.name)])).toEqual([
+      ["numa0", undefined],
+      ["numa1", ["0000:84:00.0"]],
+    ]);
+  });
+
   test("virtual functions have the trait of the physical network that the card is connected to, by its interface or its address", () => {
     const nic = { name: "ens1f0", macAddress: null, speedMbps: null, master: null };
     const pci = [{ ...card, nics: [nic] }, ...vfs];

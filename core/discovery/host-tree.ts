@@ -1,8 +1,8 @@
 import { pageClass } from "../scheduling/request/memory-pages.ts";
-import type { NumaNode } from "./discover-memory.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
+import type { NumaNode } from "./numa-node.ts";
 import { type DeviceProvider, type PciOffer, pciProviders } from "./pci-providers.ts";
 import { spread } from "./spread.ts";
 import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
@@ -68,7 +68,9 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   });
   const isPlaced = new Set<TreeProvider>();
   const children = nodes.flatMap((node): readonly TreeProvider[] => {
-    const below = devices.filter((device) => device.numaNode === node.id && !options.flat).map((one) => one.provider);
+    const below = devices
+      .filter((device) => homeOf(device, host) === node.id && !options.flat)
+      .map((one) => one.provider);
     for (const provider of below) isPlaced.add(provider);
     if (options.flat || node.id === null) {
       Object.assign(inventories, node.inventories);
@@ -96,6 +98,12 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
     places: nodes.map(({ place }) => place),
     devices,
   };
+}
+
+/** The NUMA node of a device. A device of a node without memory is where that node's CPUs are. */
+function homeOf({ numaNode }: DeviceProvider, { numaNodes }: InspectedHost): number | null {
+  if (numaNode === null) return null;
+  return numaNodes?.find((node) => node.joinedNodes?.includes(numaNode))?.id ?? numaNode;
 }
 
 /** Why the CPU sets are wrong, or null. Nova refuses to start for the same reasons. */

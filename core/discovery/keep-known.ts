@@ -1,6 +1,6 @@
-import type { NumaNode } from "./discover-memory.ts";
 import type { MdevType, PciDevice } from "./discover-pci.ts";
 import type { InspectedHost } from "./inspect-host.ts";
+import type { NumaNode } from "./numa-node.ts";
 
 /**
  * The host as it is now, with the values that were known before in place of those that could not be read this time, and a warning for each. A
@@ -46,6 +46,8 @@ export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedH
 type Keep = <Value>(what: string, old: Value, value: Value) => Value;
 
 function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, keep: Keep): readonly NumaNode[] | null {
+  if (nodes !== null && before.numaNodes !== null && isParted(nodes, before.numaNodes))
+    return keep<readonly NumaNode[] | null>("the distances of a NUMA node without memory", before.numaNodes, null);
   return (
     nodes?.map((node) => {
       const old = before.numaNodes?.find(({ id }) => id === node.id);
@@ -56,6 +58,14 @@ function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, ke
         cpus: keep(`the CPUs of NUMA node ${node.id}`, old.cpus, node.cpus),
       };
     }) ?? null
+  );
+}
+
+/** Whether a node without memory stands alone only because its distances, by which its CPUs were given to another node, are unknown now. */
+function isParted(nodes: readonly NumaNode[], before: readonly NumaNode[]): boolean {
+  return nodes.some(
+    ({ id, memoryBytes, distances }) =>
+      memoryBytes === 0 && distances === null && before.some(({ joinedNodes }) => joinedNodes?.includes(id)),
   );
 }
 

@@ -1,0 +1,45 @@
+import type { Warn } from "./host-files.ts";
+import type { NumaNode } from "./numa-node.ts";
+
+export interface NodesByMemory {
+  readonly nodes: readonly NumaNode[];
+  /** The ids of all nodes that are online, in the order of the kernel's distances. It includes nodes that are not in `nodes`. */
+  readonly online: readonly number[];
+}
+
+/**
+ * The nodes that have memory, each also with the CPUs of those nodes without memory that are nearest to it, of several the one with the lowest
+ * id. A guest on one node needs both, and the kernel gives processes on such CPUs the memory of that node, too. A node stays as it is if it
+ * has memory, if its memory is unknown, or if its distances are.
+ */
+export function joinNearestMemory({ nodes, online }: NodesByMemory, warn: Warn): readonly NumaNode[] {
+  const withMemory = nodes.filter((node) => node.memoryBytes !== 0);
+  const homes = new Map<number, readonly NumaNode[]>();
+  for (const node of nodes) {
+    const nearest = node.memoryBytes === 0 ? nearestOf(node, withMemory, online) : null;
+    if (nearest === null) continue;
+    warn(
+      `NUMA node ${node.id} has no memory: ${node.cpus?.length === 0 ? "it counts as" : "its CPUs count as those of"} node ${nearest.id}, which is the nearest with memory`,
+    );
+    homes.set(nearest.id, [...(homes.get(nearest.id) ?? []), node]);
+  }
+  const joined = new Set([...homes.values()].flat());
+  return nodes.filter((node) => !joined.has(node)).map((node) => withCpusOf(node, homes.get(node.id) ?? []));
+}
+
+function nearestOf(node: NumaNode, withMemory: readonly NumaNode[], online: readonly number[]): NumaNode | null {
+  const { distances } = node;
+  if (distances?.length !== online.length) return null;
+  const distanceTo = ({ id }: NumaNode) => distances[online.indexOf(id)] ?? Number.POSITIVE_INFINITY;
+  return withMemory.reduce<NumaNode | null>(
+    (nearest, one) => (nearest === null || distanceTo(one) < distanceTo(nearest) ? one : nearest),
+    null,
+  );
+}
+
+function withCpusOf(node: NumaNode, joined: readonly NumaNode[]): NumaNode {
+  if (joined.length === 0) return node;
+  const all = [node, ...joined].map(({ cpus }) => cpus);
+  const cpus = all.includes(null) ? null : all.flatMap((one) => one ?? []).sort((a, b) => a - b);
+  return { ...node, cpus, joinedNodes: joined.map(({ id }) => id) };
+}
