@@ -46,6 +46,7 @@ async function sent(publications: readonly string[], messages: boolean) {
   const decode = createPgoutputDecoder();
   const events = rows.map(({ data }) => decode(data));
   return {
+    longest: Math.max(...rows.map(({ data }) => data.length)),
     kinds: rows.map(({ data }) => String.fromCharCode(data[0]!)).join(""),
     rows: events
       .flatMap((event) => (event.kind === "rows" ? event.rows : []))
@@ -62,6 +63,22 @@ test("the servers that one statement inserts come as one message, with their spe
     putOf(4, { status: "BUILD", taskState: "spawning", host: "höst-1", spec: "spec 1" }),
     putOf(5, { status: "BUILD", taskState: "spawning", host: "höst-2", spec: String(LONG) }),
   ]);
+});
+
+test("very many servers that one statement inserts, as a restore does, come as several messages, none much longer than a mebibyte", async () => {
+  const spec = Buffer.alloc(400_000, "a spec with user data ");
+  const numbers = Array.from({ length: 8 }, (_, at) => at + 10);
+  await client.query(
+    `insert into servers (uuid, status, spec, project_id, user_id, name, created_at)
+     select u.uuid, 'BUILD', $2::bytea, 'p', 'u', 'n', now() from unnest($1::uuid[]) as u (uuid)`,
+    [numbers.map(serverId), spec],
+  );
+  const { kinds, rows, longest } = await sent(PRESENT, true);
+  expect(kinds).toBe("BMMMMC");
+  expect(longest).toBeLessThan(1_048_576 + spec.length);
+  expect(rows.map((row) => row.table === "server-put" && [row.uuid, row.spec?.length]).toSorted()).toEqual(
+    numbers.map((number) => [serverId(number), spec.length]),
+  );
 });
 
 test("the servers that one statement updates come as one message, without the specs that it leaves as they are", async () => {

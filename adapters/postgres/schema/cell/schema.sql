@@ -459,6 +459,7 @@ create function announce_inventories()
 create function announce_servers()
   returns trigger
   language plpgsql
+  set enable_hashagg=off
   set search_path="$user", public;
 
 create function announce_spec()
