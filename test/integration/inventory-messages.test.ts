@@ -41,7 +41,7 @@ async function payloads(publications: readonly string[], messages: boolean): Pro
 const kinds = (all: readonly Buffer[]) => all.map((payload) => String.fromCharCode(payload[0]!)).join("");
 
 function inventoriesOf(all: readonly Buffer[]) {
-  const decode = createPgoutputDecoder();
+  const decode = createPgoutputDecoder({ servers: true });
   return all.map(decode).flatMap((event) => (event.kind === "rows" ? event.rows : []));
 }
 
@@ -89,7 +89,7 @@ test("messages of others are passed over, and one that was cut is refused", asyn
     "select pg_logical_emit_message(true, 'berth_view', ''), pg_logical_emit_message(true, 'berth_inventories', 'x')",
   );
   const [begin, other, cut] = await payloads(PRESENT, true);
-  const decode = createPgoutputDecoder();
+  const decode = createPgoutputDecoder({ servers: true });
   expect([begin!, other!].map((payload) => decode(payload).kind)).toEqual(["begin", "nothing"]);
   expect(() => decode(cut!)).toThrow("a message of inventories has 1 bytes");
 });

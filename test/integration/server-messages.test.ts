@@ -36,14 +36,14 @@ const insert = (servers: readonly number[]) =>
   );
 
 /** The kinds of the messages since the slot was made, as a stream of these publications gets them, and the rows in them. Drops the slot. */
-async function sent(publications: readonly string[], messages: boolean) {
+async function sent(publications: readonly string[], messages: boolean, servers = true) {
   const { rows } = await client.query<{ data: Buffer }>(
     `select data from pg_logical_slot_peek_binary_changes($1, null, null,
        'proto_version', '1', 'binary', 'true', 'publication_names', $2, 'messages', $3)`,
     [SLOT, publications.join(), String(messages)],
   );
   await client.query("select pg_drop_replication_slot($1)", [SLOT]);
-  const decode = createPgoutputDecoder();
+  const decode = createPgoutputDecoder({ servers });
   const events = rows.map(({ data }) => decode(data));
   return {
     longest: Math.max(...rows.map(({ data }) => data.length)),
@@ -106,6 +106,13 @@ test("a spec that changes, or whose server comes to a host again, is sent before
     [serverId(1), "höst-1", "changed"],
     [serverId(1), "höst-1", null],
   ]);
+});
+
+test("a follower of the ledger alone passes over the messages of servers, even those that it could not read", async () => {
+  await client.query("update servers set status = 'ACTIVE'");
+  await client.query("select pg_logical_emit_message(true, 'berth_servers', decode('00000004', 'hex'))");
+  const { kinds, rows } = await sent(["berth_ledger_rows"], true, false);
+  expect([kinds, rows]).toEqual(["BMCBMC", []]);
 });
 
 test("removed servers come as rows, and statements that write none are not announced", async () => {

@@ -22,7 +22,7 @@ function insertOf(values: readonly Buffer[]): Buffer {
 }
 
 function decodedServer(spec: Buffer): { readonly payload: Buffer; readonly event: StreamEvent } {
-  const decode = createPgoutputDecoder();
+  const decode = createPgoutputDecoder({ servers: true });
   decode(relationOf("servers", ["uuid", "status", "task_state", "host", "spec"]));
   const texts = ["ACTIVE", "spawning", "host-1"].map((value) => Buffer.from(value));
   const payload = insertOf([Buffer.alloc(16, 0xab), ...texts, spec]);

@@ -29,14 +29,15 @@ const SERVER_COLUMNS = 5;
 
 /**
  * Decodes the payloads of one slot's messages, in order. It is stateful, because each table is described only once, before its first row.
- * Throws on messages that cannot occur for the ledger's tables in use (a truncate, a changed key). The caller then has to load again.
+ * Throws on messages that cannot occur for the ledger's tables in use (a truncate, a changed key). The caller then has to load again. Messages of
+ * servers are passed over unless `servers` are followed.
  */
-export function createPgoutputDecoder(): (payload: Buffer) => StreamEvent {
+export function createPgoutputDecoder({ servers }: { readonly servers: boolean }): (payload: Buffer) => StreamEvent {
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [] });
-  return (payload) => streamEventOf(plugin.parse(payload));
+  return (payload) => streamEventOf(plugin.parse(payload), servers);
 }
 
-function streamEventOf(message: Pgoutput.Message): StreamEvent {
+function streamEventOf(message: Pgoutput.Message, servers: boolean): StreamEvent {
   switch (message.tag) {
     case "begin":
       // The library reads the id as a signed number.
@@ -56,7 +57,7 @@ function streamEventOf(message: Pgoutput.Message): StreamEvent {
       throw new Error(`tables were truncated: ${message.relations.map((relation) => relation.name).join(", ")}`);
     case "message":
       if (message.prefix === INVENTORIES) return { kind: "rows", rows: inventoriesOf(message.content) };
-      return message.prefix === SERVERS ? { kind: "rows", rows: serversOf(message.content) } : NOTHING;
+      return servers && message.prefix === SERVERS ? { kind: "rows", rows: serversOf(message.content) } : NOTHING;
     case "relation":
     case "type":
     case "origin":

@@ -12,8 +12,8 @@ import { ReplicationStream } from "./replication-stream.ts";
 /** The publications of the ledger. Updates of inventories are not in them, but come as messages, many rows in one. */
 const LEDGER = ["berth_ledger_rows", "berth_inventory_rows"];
 /**
- * The publication of removed servers. What is written of servers comes as messages. Only followers that need more than the ledger follow it, and
- * others pass over the messages.
+ * The publication of removed servers. What is written of servers comes as messages. Only followers that need more than the ledger follow it. The
+ * database sends others the bytes of the messages all the same, since it selects none by prefix, and they pass over them unread.
  */
 const SERVERS = "berth_server_rows";
 /** The publication of servers' moves. */
@@ -51,7 +51,7 @@ export class FollowSession {
   readonly #questions: pg.Client;
   readonly #turns = new Turns<"questions">();
   readonly #handlers: SessionHandlers;
-  readonly #decode = createPgoutputDecoder();
+  readonly #decode: (payload: Buffer) => StreamEvent;
   readonly #translator = new LedgerRowTranslator();
   #rows: LedgerRow[] = [];
   #begun: { readonly xid: number; readonly committedAtMs: number } | null = null;
@@ -64,6 +64,7 @@ export class FollowSession {
     this.#stream = stream;
     this.#questions = questions;
     this.#handlers = handlers;
+    this.#decode = createPgoutputDecoder(handlers);
     this.position = stream.startsAt;
     questions.on("error", (error) => this.#lose(error));
     questions.on("end", () => this.#lose(new Error("the connection was closed")));
