@@ -178,3 +178,16 @@ test("a conductor that could not end all attachments goes on at once when it can
   cinder.fate = () => "answered";
   expect(await end("complete")).toEqual({ kind: "ended" });
 });
+
+test("the other volume is dropped also if Cinder itself says that the migration has failed", async () => {
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
+  expect(await end("abandon")).toEqual({ kind: "ended" });
+  expect([find(replacedBy), await attached(volumeId)]).toEqual([undefined, 1]);
+});
+
+test("Cinder is not told again to drop a volume that it deletes already", async () => {
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
+  cinder.putVolume({ ...find(replacedBy)!, status: "deleting" });
+  const asked = countEnds();
+  expect([await end("abandon"), asked()]).toEqual([{ kind: "ended" }, 0]);
+});

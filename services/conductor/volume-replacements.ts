@@ -14,6 +14,8 @@ const ENDED = { kind: "ended" } as const;
 /** Cinder's words for a migration that has ended. */
 const SUCCEEDED = "success";
 const FAILED = "error";
+/** The statuses of a volume that Cinder was told to delete. */
+const DELETING = ["deleting", "error_deleting"];
 /** Cinder's word while it carries out a completion. */
 const COMPLETING = "completing";
 /** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
@@ -79,9 +81,9 @@ export class VolumeReplacements {
     const other = await storage.volume(replacedBy, OWN_NAME);
     const own = await storage.volume(volumeId, OWN_NAME);
     const isUnderWay = own !== null && own.migrationStatus !== "" && other?.migrationStatus === `target:${volumeId}`;
-    // Cinder deletes the other volume some time after it was told so.
-    if (end === "abandon" && own?.migrationStatus === FAILED) return ENDED;
-    if (!isUnderWay) {
+    // Cinder deletes the other volume some time after it was told so. It says that a migration has failed also when it was not told, and keeps the other volume then.
+    const isDropped = own?.migrationStatus === FAILED && DELETING.includes(other?.status ?? "");
+    if (!isUnderWay || (end === "abandon" && isDropped)) {
       if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
       return failed(
         `Cinder no longer migrates volume ${volumeId} to ${replacedBy}, whose data the guest uses (migration status: ${own?.migrationStatus || "none"})`,

@@ -233,3 +233,23 @@ test("the attachment of a volume stays that the guest may use in the place of it
   await sweeper().sweep();
   expect(await left()).toEqual(new Set([own.id, other.id]));
 });
+
+test("an attachment stays that Cinder gives to the server's own volume while the sweep asks about the other one", async () => {
+  const own = await attachment(SERVER, { host: "host-1" });
+  const { id: otherId } = cinder.startMigration(own.volumeId);
+  const other = await attachment(SERVER, { volumeId: otherId, host: "host-1" });
+  named = { volumeId: own.volumeId, attachmentId: own.id };
+  server = { ...server, volumes: [own.volumeId] };
+  const list = cinder.attachments.bind(cinder);
+  let isFirst = true;
+  cinder.attachments = async (filter) => {
+    const found = await list(filter);
+    if (filter.volumeId === otherId && isFirst) {
+      isFirst = false;
+      await cinder.endMigration({ volumeId: own.volumeId, targetId: otherId, hasFailed: false });
+    }
+    return found;
+  };
+  await sweeper().sweep();
+  expect([isFirst, await left()]).toEqual([false, new Set([other.id])]);
+});

@@ -145,7 +145,7 @@ export class AttachmentSweeper {
     if (rest === null) return;
     const isStill = async () => isDeepStrictEqual(await this.#rest(cell, pair), rest);
     if (named === null && rest.has) events.attachmentUnknown(pair);
-    else if (named === null) await this.#end(attachments, isStill);
+    else if (named === null) await this.#end(attachments, pair, isStill);
     // If the server is gone, the settler ends what the database names.
     else if (rest.has && rest.host !== null) await this.#keepOnly(rest.host, attachments, pair, isStill);
   }
@@ -179,7 +179,7 @@ export class AttachmentSweeper {
     if (home === undefined) return this.#finish(attachments, isStill);
     await volumes.setAttachmentId(volumeId, { serverUuid, attachmentId: home.attachmentId });
     const others = attachments.filter(({ id }) => id !== home.attachmentId);
-    await this.#end(others, isStill);
+    await this.#end(others, pair, isStill);
   }
 
   /**
@@ -194,11 +194,16 @@ export class AttachmentSweeper {
     }
   }
 
-  /** The cell is asked again before each attachment, because an operation that has begun since may use what an earlier one has left on its host. */
-  async #end(attachments: readonly CinderAttachment[], isStill: () => Promise<boolean>): Promise<void> {
+  /**
+   * The cell is asked again before each attachment, because an operation that has begun since may use what an earlier one has left on its host. Cinder is asked
+   * again after that, because it gives the attachments of a migration's target to the volume that the server has, and a migration that has ended before the cell
+   * was asked has done so by then.
+   */
+  async #end(attachments: readonly CinderAttachment[], pair: Pair, isStill: () => Promise<boolean>): Promise<void> {
+    const { storage } = this.#deps;
     for (const { id } of attachments) {
       if (!(await isStill())) return;
-      await this.#deps.storage.deleteAttachment(id);
+      if ((await storage.attachment(id))?.volumeId === pair.volumeId) await storage.deleteAttachment(id);
     }
   }
 }

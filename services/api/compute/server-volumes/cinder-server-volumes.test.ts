@@ -223,3 +223,46 @@ describe("a volume that is made with a server", () => {
     expect([named(), await rows()]).toMatchObject([[{ id: made.volume.id, status: "available" }], []]);
   });
 });
+
+describe("a volume that Cinder migrates", () => {
+  const call = { identity: { projectId: "one", isAdmin: true }, requestId: null, token: null } as unknown as KnownCall;
+  const replace = async () => {
+    const otherId = cinder.startMigration(volumeId).id;
+    return { otherId, ask: () => api().reserveReplacement({ volumeId, otherId, serverUuid: SERVER }, call) };
+  };
+
+  test("reserves the other volume once, also when it is asked for again before a host has that one", async () => {
+    await attach();
+    const { ask, otherId } = await replace();
+    expect(await ask()).toMatchObject({ kind: "reserved" });
+    expect(await ask()).toMatchObject({ kind: "refused", fault: { status: 409 } });
+    expect(await cinder.attachments({ volumeId: otherId })).toHaveLength(1);
+  });
+
+  test("is not replaced twice when two calls reserve the other volume at the same time", async () => {
+    await attach();
+    cinder.putVolume({ ...cinder.all()[0]!, isMultiattach: false });
+    const { ask, otherId } = await replace();
+    const reserve = cinder.reserve.bind(cinder);
+    cinder.reserve = async (wanted, by) => {
+      cinder.reserve = reserve;
+      cinder.putVolume({ ...cinder.all().find(({ id }) => id === otherId)!, status: "available" });
+      expect((await ask()).kind).toBe("reserved");
+      cinder.putVolume({ ...cinder.all().find(({ id }) => id === otherId)!, status: "available" });
+      return reserve(wanted, by);
+    };
+    expect(await ask()).toMatchObject({ kind: "refused", fault: { status: 409 } });
+    // The earlier call's operation may use either of the two.
+    expect(await cinder.attachments({ volumeId: otherId })).toHaveLength(2);
+  });
+
+  test("is refused before anything is reserved if several servers may have it", async () => {
+    await attach();
+    const { ask, otherId } = await replace();
+    cinder.putVolume({ ...cinder.all().find(({ id }) => id === volumeId)!, isMultiattach: true });
+    expect(await ask()).toMatchObject({
+      ...{ kind: "refused", fault: { status: 400, message: expect.stringContaining("multiattach") } },
+    });
+    expect(await cinder.attachments({ volumeId: otherId })).toEqual([]);
+  });
+});

@@ -158,8 +158,16 @@ export class CinderServerVolumes extends OwnServerVolumes {
       const [own, other] = await Promise.all([volumeId, otherId].map((id) => this.#storage.volume(id, by)));
       const fault = refusedReplacement(own ?? null, other ?? null, serverUuid);
       if (fault !== null) return { kind: "refused", fault };
+      // The same replacement may have been asked for before, or is so at this moment, whose host may use any attachment of the other volume. So of two calls the
+      // later one goes no further, and leaves what it has reserved to the host's conductor or to the sweep of attachments.
+      const attached = () => this.#storage.attachments({ volumeId: otherId, serverUuid });
+      if ((await attached()).length > 0) return { kind: "refused", fault: alreadyReserved(otherId) };
       const outcome = await this.#storage.reserve(wanted, by);
-      if (outcome.kind === "reserved") return { kind: "reserved", attachmentId: outcome.attachment.id };
+      if (outcome.kind === "reserved") {
+        const { id: attachmentId } = outcome.attachment;
+        const isAlone = (await attached()).every(({ id }) => id === attachmentId);
+        return isAlone ? { kind: "reserved", attachmentId } : { kind: "refused", fault: alreadyReserved(otherId) };
+      }
       const why = outcome.kind === "unknown" ? `Volume ${otherId} could not be found.` : outcome.why;
       return { kind: "refused", fault: badRequest(why) };
     });
@@ -275,3 +283,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
     };
   }
 }
+
+const alreadyReserved = (volumeId: string): Fault =>
+  conflict(
+    `Volume ${volumeId} is reserved for this server already: wait until the earlier replacement has ended, and try again.`,
+  );

@@ -5,7 +5,7 @@ type Volume = Pick<CinderVolume, "id" | "sizeGib" | "isMultiattach" | "migration
 
 /**
  * Why a volume cannot be replaced by another one (400), or null if it can. The other one must be the target of the migration, since Cinder would refuse the end of
- * any other replacement when the guest uses the other volume already.
+ * any other replacement when the guest uses the other volume already. No host replaces a multiattach volume, since another server may write to it meanwhile.
  *
  * Source: `swap_volume` of Nova's compute API
  */
@@ -15,6 +15,8 @@ export function refusedReplacement(own: Volume | null, other: Volume | null, ser
     return invalid("Old volume is attached to a different instance.");
   if (other.attachedTo.length > 0) return invalid("New volume must be detached in order to swap.");
   if (other.sizeGib < own.sizeGib) return invalid("New volume must be the same size or larger.");
+  if (own.isMultiattach || other.isMultiattach)
+    return invalid(`A multiattach volume is not replaced: detach volume ${own.id}, and migrate it then.`);
   if (own.attachedTo.length > 1)
     return badRequest("Swapping multi-attach volumes with more than one read/write attachment is not supported.");
   const expected = `target:${own.id}`;
