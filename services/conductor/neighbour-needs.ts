@@ -114,8 +114,12 @@ export class NeighbourNeeds {
     end: ReplacementEnd,
     need: Need,
   ): Promise<NeedsOutcome> | null {
-    const ending = this.#replacements.end(serverUuid, volume, end, need);
-    return ending?.then((outcome) => (outcome.kind === "ended" ? { kind: "met", ...NO_NEEDS } : outcome)) ?? null;
+    return metBy(this.#replacements.end(serverUuid, volume, end, need));
+  }
+
+  /** Asks Cinder whether the volume may still be replaced. Null if the volume is not in Cinder. */
+  confirmReplacement(volume: ServerVolume, need: Need): Promise<NeedsOutcome> | null {
+    return metBy(this.#replacements.confirm(volume, need));
   }
 
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */
@@ -123,6 +127,9 @@ export class NeighbourNeeds {
     return this.#plugging.wait(server, host, isWanted);
   }
 }
+
+const metBy = (ending: ReturnType<VolumeReplacements["end"]>): Promise<NeedsOutcome> | null =>
+  ending?.then((outcome) => (outcome.kind === "ended" ? { kind: "met", ...NO_NEEDS } : outcome)) ?? null;
 
 async function both(
   connecting: ReturnType<VolumeConnections["connect"]>,

@@ -15,7 +15,14 @@ type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: P
 
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 /** Orders that wait for the neighbours and fail with them. There is a place to go back to, or nothing was begun. */
-const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume", "mirror-volume", ...ASKED_OF_CINDER];
+const PATIENT: readonly Ask[] = [
+  "prepare",
+  "start-destination",
+  "attach-volume",
+  "mirror-volume",
+  "pivot-volume",
+  ...ASKED_OF_CINDER,
+];
 
 /**
  * Meets a server's needs on the host of an order, once for each step of the operation. Ports are bound there before an order after which a guest may run
@@ -36,6 +43,8 @@ export class OrderBinding {
   /** The step whose needs are being met. */
   #meetingStep = -1;
   #metStep = -1;
+  /** The host was told to change over to another volume and may have done so, or said that it has. */
+  #mayHavePivoted = false;
   #met = NO_NEEDS;
 
   /** `devicesOf` returns the functions that connect the server's direct ports at a destination. */
@@ -118,6 +127,10 @@ export class OrderBinding {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
+    if (ask === "keep-volume") this.#mayHavePivoted = true;
+    // A guest that may use the other volume already goes on to its end, whatever Cinder says. If Cinder does not agree with that end, an operator decides.
+    if (ask === "pivot-volume" && !this.#mayHavePivoted)
+      return this.#facts.volume && this.#needs.confirmReplacement(this.#facts.volume, need);
     const doubtful =
       ask === "prepare" ? this.#facts.after.volumes.find(({ replacedBy }) => replacedBy !== "") : undefined;
     if (doubtful !== undefined) return Promise.resolve(failed(inDoubt(doubtful), true));

@@ -16,6 +16,8 @@ const SUCCEEDED = "success";
 const FAILED = "error";
 /** The statuses of a volume that Cinder was told to delete. */
 const DELETING = ["deleting", "error_deleting"];
+/** Cinder's word while the data is copied. */
+const MIGRATING = "migrating";
 /** Cinder's word while it carries out a completion. */
 const COMPLETING = "completing";
 /** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
@@ -62,6 +64,28 @@ export class VolumeReplacements {
     if (!volume.inCinder) return null;
     if (storage === null) return Promise.resolve(failed(NO_CINDER, true));
     return this.#told(storage, { serverUuid, volume, end, need });
+  }
+
+  /**
+   * Asks Cinder whether it still migrates the volume, before the guest changes over to the other one: it may have given the migration up, and delete the other
+   * volume, while the host copied. Returns null at once for a volume that is not in Cinder.
+   */
+  confirm(volume: ServerVolume, need: Need): Promise<EndedReplacement> | null {
+    const storage = this.#storage;
+    if (!volume.inCinder) return null;
+    if (storage === null) return Promise.resolve(failed(NO_CINDER, true));
+    const { volumeId, replacedBy } = volume;
+    return this.#calls.call<typeof ENDED>(`Cinder could not be asked about volume ${volumeId}`, need, async () => {
+      const other = await storage.volume(replacedBy, OWN_NAME);
+      const own = await storage.volume(volumeId, OWN_NAME);
+      const isTarget = other?.migrationStatus === `target:${volumeId}` && !DELETING.includes(other.status);
+      if (own?.migrationStatus === MIGRATING && isTarget) return ENDED;
+      const seen = `${own?.migrationStatus || "none"} and ${other?.migrationStatus || "none"}; the other one is ${other?.status ?? "gone"}`;
+      return failed(
+        `Cinder no longer migrates volume ${volumeId} to ${replacedBy} (migration statuses: ${seen})`,
+        true,
+      );
+    });
   }
 
   async #told(storage: BlockStorage, replacement: Replacement): Promise<EndedReplacement> {

@@ -59,12 +59,16 @@ async function running({
   volume = { ...volume, replacedBy };
 }
 
-/** The first change over to a copy is what `fail` makes of it. */
-function failingOnce(driver: FakeDriver, fail: (pivot: () => Promise<void>) => Promise<void>): Driver {
+/** The first change over to a copy, or the first such step, is what `fail` makes of it. */
+function failingOnce(
+  driver: FakeDriver,
+  fail: (work: () => Promise<void>) => Promise<void>,
+  failing: "mirror" | "pivot" = "pivot",
+): Driver {
   let hasFailed = false;
   const changeVolume: Driver["changeVolume"] = (guest, one, step, signal) => {
     const work = () => driver.changeVolume(guest, one, step, signal);
-    if (step !== "pivot" || hasFailed) return work();
+    if (step !== failing || hasFailed) return work();
     hasFailed = true;
     return fail(work);
   };
@@ -153,6 +157,28 @@ test("a guest that has changed over to the copy although its host says that it c
   await swap();
   await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
   await isReplaced();
+});
+
+test("a guest does not change over to a volume that Cinder has begun to delete while the host copied to it", async () => {
+  let pivots = 0;
+  await running({
+    before: (driver) =>
+      failingOnce(
+        failingOnce(driver, async () => {
+          pivots += 1;
+        }) as FakeDriver,
+        async (mirror) => {
+          await mirror();
+          const { attachedTo: _, ...other } = find(volume.replacedBy)!;
+          cinder.putVolume({ ...other, status: "deleting" });
+        },
+        "mirror",
+      ),
+  });
+  await swap();
+  await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "error");
+  await isKept("Cinder no longer migrates volume");
+  expect(pivots).toBe(0);
 });
 
 test("a volume whose replacement Cinder cannot connect to the host stays, and the other one is dropped", async () => {
