@@ -24,3 +24,36 @@ test("the end of an abandoned wait does not let a third one begin beside the sec
   expect(ask(2)).toBe(true);
   expect(ends).toHaveLength(2);
 });
+
+/** Begins the questions one after the other, each at its step, and returns why their orders may not be given. */
+async function asked(asks: readonly string[], needs: object, facts: object): Promise<readonly string[]> {
+  const binding = new OrderBinding(needs as never, facts as never, {} as never);
+  const reasons: string[] = [];
+  for (const [step, ask] of asks.entries()) {
+    const place = { host: "host", attemptId: "a", items: [] };
+    const end = (failed: string) => reasons.push(failed);
+    binding.holdsUp({ ask, step, selection: 0, place } as never, () => true, end);
+    await new Promise(setImmediate);
+  }
+  return reasons;
+}
+
+test("a server of which nobody knows which volume its guest has used is not prepared on another host", async () => {
+  const volume = { volumeId: "own", replacedBy: "other", inCinder: true };
+  const facts = { kind: "evacuate", after: { uuid: "server", ports: [], volumes: [volume] }, volume: null };
+  const reasons = await asked(["prepare"], { meet: () => null }, facts);
+  expect(reasons).toEqual([expect.stringMatching(/unknown whether the guest has used volume own or volume other/)]);
+});
+
+test("Cinder is asked before a guest changes over to another volume, and no more once the guest may have done so", async () => {
+  let questions = 0;
+  const confirmReplacement = async () => {
+    questions += 1;
+    return { kind: "failed", reason: "it is deleted", final: true };
+  };
+  const volume = { volumeId: "own", replacedBy: "other", inCinder: true };
+  const facts = { kind: "swap-volume", after: { uuid: "server", ports: [], volumes: [volume] }, volume };
+  const needs = { meet: () => null, confirmReplacement };
+  expect(await asked(["pivot-volume", "keep-volume", "pivot-volume"], needs, facts)).toEqual(["it is deleted"]);
+  expect(questions).toBe(1);
+});
