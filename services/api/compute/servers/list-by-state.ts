@@ -41,15 +41,16 @@ export async function findByState(
   const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
   const most = limit + 1;
   const page = { projectId, marker: null, limit: most };
-  const [inCells, failed, open] = await Promise.all([
-    Promise.all(
-      Array.from(cells.values(), (cell) =>
-        cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, most)),
-      ),
-    ),
+  const [failed, open] = await Promise.all([
     shown.has("ERROR") ? store.listRequests({ ...page, failed: true }) : [],
     shown.has("BUILD") ? store.listRequests({ ...page, open: true }) : [],
   ]);
+  // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
+  const inCells = await Promise.all(
+    Array.from(cells.values(), (cell) =>
+      cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, most)),
+    ),
+  );
   const found = [
     ...inCells.flatMap((answer) => (answer.kind === "answer" ? answer.value : [])),
     ...[...failed, ...open].map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs })),

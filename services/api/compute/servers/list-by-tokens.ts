@@ -94,13 +94,16 @@ export async function findByTokens(
 ): Promise<readonly ListPosition[] | null> {
   const page = { projectId, marker: null, limit: limit + 1 };
   const query = { tokens, projectId, looksMax: projectId === null ? limit + 1 : LOOKS_OF_PROJECT_MAX };
-  const [answers, ...others] = await Promise.all([
-    Promise.all(Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query)))),
+  const others = await Promise.all([
     store.listRequests({ ...page, failed: true }),
     store.listRequests({ ...page, open: true }),
     isChangeable ? store.listRequests({ ...page, changed: true }) : [],
     ...named.map((names) => store.listRequests({ ...page, ...names })),
   ]);
+  // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
+  const answers = await Promise.all(
+    Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query))),
+  );
   const found = new Map<string, ListPosition>();
   for (const { serverUuid: uuid, createdAtMs } of others.flat()) found.set(uuid, { uuid, createdAtMs });
   for (const answer of answers) {

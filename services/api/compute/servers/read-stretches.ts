@@ -148,16 +148,17 @@ async function findByAttribute(
   const looks = projectId === null ? rows : Math.min(LOOKS_MAX, rows * LOOKS_FOR_ONE);
   const order = oldestFirst ? "oldest-first" : "newest-first";
   const page = { projectId, order, marker, limit: rows } as const;
-  const [answers, ...elsewhere] = await Promise.all([
-    Promise.all(
-      Array.from(cells.values(), async (cell) => ({
-        cell: cell.name,
-        answer: await cell.operations((inCell) => inCell.serversByAttribute({ ...asked, after, rows: looks })),
-      })),
-    ),
+  const elsewhere = await Promise.all([
     store.listRequests({ ...page, failed: true }),
     store.listRequests({ ...page, open: true }),
   ]);
+  // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
+  const answers = await Promise.all(
+    Array.from(cells.values(), async (cell) => ({
+      cell: cell.name,
+      answer: await cell.operations((inCell) => inCell.serversByAttribute({ ...asked, after, rows: looks })),
+    })),
+  );
   const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(positionOf)));
   const inCells = new Map<string, { readonly cell: string; readonly server: Server }>();
   for (const { cell, answer } of answers) {

@@ -1,0 +1,63 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { RequestQuery } from "../../../../core/stores/api/api-store.ts";
+import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { findByState } from "./list-by-state.ts";
+import { findByTokens } from "./list-by-tokens.ts";
+import { stretchReader } from "./read-stretches.ts";
+
+const UUID = "00000000-0000-4000-8000-000000000001";
+const PLACE = { uuid: UUID, createdAtMs: 1 };
+
+/** A server that waits for a host when a cell is asked first, and is in the cell right afterwards. The API database takes longer to answer. */
+function arriving() {
+  let isInCell = false;
+  const spec = ServerSpec.fromPartial({ uuid: UUID, projectId: "p", userId: "ann" });
+  const record = { ...{ serverUuid: UUID, createdAtMs: 1, spec, fault: null, softlyDeleted: false, changes: null } };
+  const now = () => ({
+    ...record,
+    ...(isInCell ? { state: "dispatched", cell: "east" } : { state: "accepted", cell: null }),
+  });
+  const server = { ...PLACE, spec, status: "BUILD" };
+  const answer = (value: unknown) => ({ kind: "answer", value });
+  const asked = <T>(value: T): T | readonly [] => {
+    const before = isInCell;
+    isInCell = true;
+    return before ? value : [];
+  };
+  const cell = {
+    serversByTokens: async () => answer(asked([PLACE])),
+    serversByStatus: async () => answer(asked([PLACE])),
+    serversByAttribute: async () => answer({ servers: asked([server]), resumeAt: null }),
+  };
+  const store = {
+    requests: async () => [now()],
+    listRequests: async ({ open }: RequestQuery) => {
+      await setImmediate();
+      return open === true && !isInCell ? [now()] : [];
+    },
+  };
+  const east = {
+    name: "east",
+    servers: async () => answer([server]),
+    operations: (ask: (inCell: typeof cell) => unknown) => ask(cell),
+  };
+  return { store, cells: new Map([["east", east]]) } as unknown as Parameters<typeof stretchReader>[0];
+}
+
+test("a server that comes into its cell while servers are looked for by tokens is found", async () => {
+  const source = { kind: "tokens", tokens: ["ip6"], isChangeable: false, named: [] } as const;
+  expect(await findByTokens(arriving(), source, { projectId: null, limit: 9 })).toEqual([PLACE]);
+});
+
+test("a server that comes into its cell while servers are looked for by their state is found", async () => {
+  const asked = { projectId: null, shown: new Set(["BUILD"]), limit: 9 };
+  expect(await findByState(arriving(), asked)).toEqual([PLACE]);
+});
+
+test("a server that comes into its cell while servers are looked for by an attribute is found", async () => {
+  const indexed = { isPart: false, attribute: "user", value: "ann" } as const;
+  const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
+  const { known } = await stretchReader(arriving(), asked, "newest-first", null)(9);
+  expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);
+});
