@@ -65,12 +65,12 @@ export function openVirtualHosts(
   logger: Logger,
 ): (hosts: readonly HostConfig[]) => OwnedDriver {
   refuseMissingTools();
-  const { driver } = openQemuDriver(
+  const { driver, close } = openQemuDriver(
     { ...settings, ...dirs, imageCache: null, sysroot: null, volumeMounts: null },
     { clock: systemClock, logger },
   );
   return (hosts) => {
     const names = new Set(hosts.map(({ name }) => name));
-    return { driver, guests: () => driver.guests(names), close: () => driver.close() };
+    return { driver, guests: () => driver.guests(names), close };
   };
 }

@@ -13,7 +13,7 @@ export interface WatchedHosts {
   readonly isLive: boolean;
   /** Looks at the hosts. Throws a SettingsError when an operator's input is wrong. */
   look(): LookAtHosts;
-  /** The hosts as they were last looked at, with what their driver knows of them now. Absent if drivers change nothing of them. */
+  /** The hosts as they were last looked at, with what their driver knows of them now. Absent if the driver changes nothing of them. */
   present?(): LookAtHosts;
   /** `onChanged` is called whenever `present` may have changed. */
   watch?(onChanged: () => void): void;

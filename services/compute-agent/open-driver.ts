@@ -5,7 +5,7 @@ import type { Logger } from "../../runtime/logger.ts";
 import type { Driver } from "./driver.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
-import type { HostSource } from "./host-source.ts";
+import type { HostSource, LookAtHosts } from "./host-source.ts";
 import { hostsOfNodes, hostsWithoutNodes } from "./hosts-of-nodes.ts";
 import type { GuestName } from "./journal.ts";
 import type { LxdDriver } from "./lxd/lxd-driver.ts";
@@ -59,20 +59,26 @@ export function openDriver(options: AgentOptions, surroundings: DriverSurroundin
   }
 }
 
+interface OpenedReal {
+  readonly driver: QemuDriver | LxdDriver;
+  readonly hypervisor: Hypervisor;
+  /** `onChanged` is called when `hypervisor` has changed. Absent if it never changes. */
+  watch?(onChanged: () => void): void;
+  close?(): void;
+}
+
 /** Opens a driver whose guests are real. Its facts about the hypervisor are added to the hosts. */
 function openReal(
   options: AgentOptions,
   surroundings: DriverSurroundings,
-  open: (
-    options: AgentOptions,
-    surroundings: DriverSurroundings & Pick<HostSource, "layoutOf">,
-  ) => { readonly driver: QemuDriver | LxdDriver; readonly hypervisor: Hypervisor },
+  open: (options: AgentOptions, surroundings: DriverSurroundings & Pick<HostSource, "layoutOf">) => OpenedReal,
 ): OpenedDriver {
   const hosts = hostsWithoutNodes(hostSourceOf(options));
-  const { driver, hypervisor } = open(options, { ...surroundings, layoutOf: (host) => hosts.layoutOf(host) });
-  const source = withHypervisor(hosts, hypervisor);
+  const opened = open(options, { ...surroundings, layoutOf: (host) => hosts.layoutOf(host) });
+  const { driver } = opened;
+  const source = withHypervisor(hosts, opened);
   const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
-  return { driver, source, guests, close: () => driver.close() };
+  return { driver, source, guests, close: () => (opened.close === undefined ? driver.close() : opened.close()) };
 }
 
 function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
@@ -107,17 +113,28 @@ function logNode(logger: Logger, host: string, reason: string | null): void {
   else logger.info({ host, reason }, "no further server can have the bare metal node, for the given reason");
 }
 
-/** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay. */
-function withHypervisor(source: HostSource, hypervisor: Hypervisor): HostSource {
+/** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay, and so do CPU flags that an operator has written. */
+function withHypervisor(source: HostSource, opened: Pick<OpenedReal, "hypervisor" | "watch">): HostSource {
+  let last: LookAtHosts | null = null;
+  const withFacts = (seen: LookAtHosts): LookAtHosts => ({
+    ...seen,
+    hosts: seen.hosts.map((host) => {
+      const flags = host.hypervisor?.guest_cpu_flags ?? opened.hypervisor.guest_cpu_flags;
+      const ofCpus = flags === undefined ? {} : { guest_cpu_flags: flags };
+      return { ...host, hypervisor: { ...host.hypervisor, ...opened.hypervisor, ...ofCpus } };
+    }),
+  });
+  const look = () => {
+    last = source.look();
+    return withFacts(last);
+  };
   return {
     isLive: source.isLive,
     layoutOf: (host) => source.layoutOf(host),
-    look: () => {
-      const seen = source.look();
-      return {
-        ...seen,
-        hosts: seen.hosts.map((host) => ({ ...host, hypervisor: { ...host.hypervisor, ...hypervisor } })),
-      };
-    },
+    look,
+    ...(opened.watch && {
+      present: () => (last === null ? look() : withFacts(last)),
+      watch: (onChanged: () => void) => opened.watch?.(onChanged),
+    }),
   };
 }

@@ -1,10 +1,18 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, describe, expect, test } from "vitest";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { noTracing } from "../../../adapters/telemetry/tracing.ts";
+import type { TreeReport } from "../../../proto/gen/berth/agent.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { readSettings } from "../../../runtime/settings.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
 import { makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../../../test/rigs/qemu-guests.ts";
-import { treeOf } from "../host-config.ts";
-import { type OpenedDriver, openDriver } from "../open-driver.ts";
+import { AgentEvents } from "../events.ts";
+import { type HostConfig, treeOf } from "../host-config.ts";
+import { HostWatcher } from "../host-watcher.ts";
+import { openDriver } from "../open-driver.ts";
 import { agentDeclaration } from "../settings.ts";
 
 const skipped = whyNoQemu();
@@ -14,45 +22,86 @@ describe.skipIf(skipped !== null)(
   `the traits of a host with virtual machines${skipped === null ? "" : ` (skipped: ${skipped})`}`,
   () => {
     let dir: QemuGuestsDir;
-    let opened: OpenedDriver;
-    afterEach(async () => {
-      opened.close();
-      await dir.remove();
-    });
-
-    function traitsWith(...more: readonly string[]): readonly string[] {
+    beforeEach(() => {
       dir = makeQemuGuestsDir();
+    });
+    afterEach(() => dir.remove());
+
+    /** Starts an agent's driver, and tells the traits of its first tree and those that it has by now. */
+    function startedWith(...more: readonly string[]) {
       const paths = ["--instances-path", dir.instancesPath, "--images-path", dir.images];
-      const argv = ["--agent-id", "a", "--conductors", "c:1", "--hosts", "1", "--driver", "qemu", ...paths, ...more];
+      const argv = ["--agent-id", "a", "--conductors", "c:1", "--driver", "qemu", ...paths, ...more];
       const surroundings = { clock: systemClock, logger: silent, crash: () => {}, loseConnections: () => {} };
       const read = readSettings(agentDeclaration, { argv, env: {} });
       if (read.kind === "help") throw new Error("no help was asked for");
-      opened = openDriver(read.settings, surroundings);
-      const [host] = opened.source.look().hosts;
-      return treeOf(host!, opened.driver.traits).providers[0]?.traits ?? [];
+      const { driver, source, close } = openDriver(read.settings, surroundings);
+      const { hosts } = source.look();
+      const treeWith = (host: HostConfig) => treeOf(host, driver.traits);
+      let now = treeWith(hosts[0]!);
+      const first = now.providers[0]?.traits ?? [];
+      const events = new AgentEvents({
+        ...{ logger: silent, registry: new Registry(), tracing: noTracing, guestCount: () => 0 },
+        fail: (error) => expect.unreachable(String(error)),
+      });
+      const onChanged = (tree: TreeReport) => {
+        now = tree;
+      };
+      const watcher = new HostWatcher({
+        ...{ clock: systemClock, events, source, everyMs: 3_600_000, treeOf: treeWith, hosts, onChanged },
+      });
+      watcher.start();
+      const stop = () => {
+        watcher.stop();
+        close();
+      };
+      onTestFinished(stop);
+      return { first, traits: () => now.providers[0]?.traits ?? [], stop };
     }
 
-    test("say what its guests' CPUs can do and what hardware the guests have, so that flavors and images find it", () => {
-      const traits = traitsWith("--accel", "tcg", "--cpu-model", "Westmere");
-      const ofCpus = ["HW_CPU_X86_AESNI", "HW_CPU_X86_SSE42", "HW_ARCH_X86_64", "COMPUTE_ARCH_X86_64"];
+    test("say what its guests' CPUs can do and what hardware the guests have, so that flavors and images find it", async () => {
+      const { traits } = startedWith("--hosts", "1", "--accel", "tcg", "--cpu-model", "Westmere");
+      await eventually("the traits of the CPUs", () => traits().includes("HW_CPU_X86_AESNI"));
+      const ofCpus = ["HW_CPU_X86_SSE42", "HW_ARCH_X86_64", "COMPUTE_ARCH_X86_64"];
       const ofDevices = ["COMPUTE_STORAGE_BUS_VIRTIO", "COMPUTE_NET_VIF_MODEL_VIRTIO", "COMPUTE_NET_ATTACH_INTERFACE"];
-      expect(traits).toEqual(expect.arrayContaining([...ofCpus, ...ofDevices]));
-      expect(traits).not.toContain("HW_CPU_X86_AVX2");
-      expect(traits.filter((trait) => trait.includes("GRAPHICS"))).toEqual([]);
+      expect(traits()).toEqual(expect.arrayContaining([...ofCpus, ...ofDevices]));
+      expect(traits()).not.toContain("HW_CPU_X86_AVX2");
+      expect(traits().filter((trait) => trait.includes("GRAPHICS"))).toEqual([]);
     });
 
-    test("name the model of the guests' displays, and no flags of a CPU model that QEMU does not have", () => {
-      const traits = traitsWith(
-        "--accel",
-        "tcg",
-        "--cpu-model",
-        "no-such-model",
-        "--vnc-enabled",
-        "--video-model",
-        "vga",
+    test("are reported once the accelerator has been chosen, and in the first tree of every later agent", async () => {
+      const settings = ["--hosts", "1", "--accel", "auto", "--cpu-model", "Westmere"];
+      const agent = startedWith(...settings);
+      expect(agent.first).not.toContain("HW_CPU_X86_AESNI");
+      await eventually("the traits of the CPUs", () => agent.traits().includes("HW_CPU_X86_AESNI"), {
+        withinMs: 120_000,
+      });
+      agent.stop();
+      expect(startedWith(...settings).first).toContain("HW_CPU_X86_AESNI");
+    });
+
+    test("are those of the hosts file where it names the flags of guests' CPUs", async () => {
+      const file = join(dir.instancesPath, "hosts.json");
+      writeFileSync(
+        file,
+        JSON.stringify({
+          hosts: [
+            { name: "told", inventories: { VCPU: { total: 4 } }, hypervisor: { guest_cpu_flags: ["avx2"] } },
+            { name: "asked", inventories: { VCPU: { total: 4 } } },
+          ],
+        }),
       );
-      expect(traits).toContain("COMPUTE_GRAPHICS_MODEL_VGA");
-      expect(traits.filter((trait) => trait.startsWith("HW_CPU_X86"))).toEqual([]);
+      const settings = ["--hosts-file", file, "--accel", "tcg", "--cpu-model", "Westmere"];
+      const agent = startedWith(...settings);
+      await eventually("the traits of the other host's CPUs", () => agent.traits().includes("HW_CPU_X86_AESNI"));
+      agent.stop();
+      // The kept flags are known to the first tree.
+      const { first } = startedWith(...settings);
+      expect(first.filter((trait) => trait.startsWith("HW_CPU_X86"))).toEqual(["HW_CPU_X86_AVX2"]);
+    });
+
+    test("name the model of the guests' displays", () => {
+      const { first } = startedWith("--hosts", "1", "--accel", "tcg", "--vnc-enabled", "--video-model", "vga");
+      expect(first).toContain("COMPUTE_GRAPHICS_MODEL_VGA");
     });
   },
 );

@@ -1,7 +1,6 @@
 import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
-import { guestCpuFlags } from "../../../adapters/qemu/guest-cpu-flags.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
@@ -11,6 +10,7 @@ import { SettingsError } from "../../../runtime/settings.ts";
 import { driverWarnings } from "../driver-warnings.ts";
 import type { HostConfig } from "../host-config.ts";
 import { messageOf } from "../message-of.ts";
+import { KnownCpuFlags } from "./known-cpu-flags.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { QemuDriver } from "./qemu-driver.ts";
 import type { QemuSettings } from "./qemu-settings.ts";
@@ -27,6 +27,10 @@ export interface OpenedQemuDriver {
   readonly driver: QemuDriver;
   /** Hypervisor facts for filters and weighers, used for hosts whose configuration does not state them. */
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
+  /** `onChanged` is called when `hypervisor` has changed. */
+  watch(onChanged: () => void): void;
+  /** Leaves the guests as they are. */
+  close(): void;
 }
 
 interface QemuSurroundings {
@@ -60,17 +64,7 @@ export function openQemuDriver(
     chosen ??= settings.accel === "auto" ? chooseAccel(program) : Promise.resolve(asTold(settings.accel));
     return chosen;
   };
-  if (settings.accel === "auto") {
-    accelOf().then(
-      ({ accel, reason }) =>
-        logger.info({ accel, reason }, "the driver chose the accelerator with which QEMU runs guests"),
-      (error: unknown) =>
-        logger.error(
-          { err: error },
-          "the driver could not find out which accelerators QEMU has: name one in BERTH_ACCEL",
-        ),
-    );
-  }
+  if (settings.accel === "auto") logChoice(accelOf(), logger);
   const defaults = async (): Promise<MachineDefaults> => {
     const { accel } = await accelOf();
     const { machineType, bridge } = settings;
@@ -98,32 +92,54 @@ export function openQemuDriver(
       ),
   });
   const hypervisor = hypervisorOf(settings, version);
-  const flagsWith = ({ accel }: ChosenAccel): void => {
-    const flags = learnedFlags({ program, cpuModel: settings.cpuModel ?? CPU_MODELS[accel], accel }, logger);
-    if (flags !== null) hypervisor.guest_cpu_flags = flags;
+  const cpuFlags = followCpuFlags(hypervisor, {
+    path: join(instancesPath, "_cpu-flags.json"),
+    of: [program, version, settings.accel, settings.cpuModel],
+    question: async () => {
+      const { accel } = await accelOf();
+      return { program, accel, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
+    },
+    ...{ clock, logger },
+  });
+  const close = () => {
+    cpuFlags.close();
+    driver.close();
   };
-  // The choice may take half a minute. The hosts get the traits of these flags at the next look at them.
-  if (settings.accel === "auto") accelOf().then(flagsWith, () => undefined);
-  else flagsWith(asTold(settings.accel));
-  return { driver, hypervisor };
+  return { driver, hypervisor, watch: cpuFlags.watch, close };
+}
+
+function logChoice(choice: Promise<ChosenAccel>, logger: Logger): void {
+  choice.then(
+    ({ accel, reason }) =>
+      logger.info({ accel, reason }, "the driver chose the accelerator with which QEMU runs guests"),
+    (error: unknown) =>
+      logger.error(
+        { err: error },
+        "the driver could not find out which accelerators QEMU has: name one in BERTH_ACCEL",
+      ),
+  );
+}
+
+/** Adds the flags of guests' CPUs to the facts about the hypervisor: those that are kept at once, and QEMU's answer when it comes. */
+function followCpuFlags(
+  hypervisor: OpenedQemuDriver["hypervisor"],
+  options: Omit<ConstructorParameters<typeof KnownCpuFlags>[0], "onLearnt">,
+): Pick<OpenedQemuDriver, "watch" | "close"> {
+  const watchers: (() => void)[] = [];
+  const onLearnt = (flags: string[]): void => {
+    hypervisor.guest_cpu_flags = flags;
+    for (const onChanged of watchers) onChanged();
+  };
+  const cpuFlags = new KnownCpuFlags({ ...options, onLearnt });
+  const kept = cpuFlags.kept();
+  if (kept !== null) hypervisor.guest_cpu_flags = kept;
+  cpuFlags.learn();
+  return { watch: (onChanged) => void watchers.push(onChanged), close: () => cpuFlags.close() };
 }
 
 function hypervisorOf({ accel }: Pick<QemuSettings, "accel">, version: number): OpenedQemuDriver["hypervisor"] {
   const kinds = accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
   return { type: "QEMU", version, supported_instances: kinds.map((kind) => ["x86_64", kind, "hvm"]) };
-}
-
-/** The flags of guests' CPUs, or null if QEMU does not tell them. */
-function learnedFlags(
-  { program, cpuModel, accel }: { readonly program: string; readonly cpuModel: string; readonly accel: "tcg" | "kvm" },
-  logger: Logger,
-): string[] | null {
-  try {
-    return [...guestCpuFlags(program, cpuModel, accel)];
-  } catch (error) {
-    logger.warn({ err: error }, "QEMU does not say which CPU flags guests have, so hosts report no traits of them");
-    return null;
-  }
 }
 
 /** What the hardware of guests is, as images ask for it. */

@@ -13,7 +13,7 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
@@ -172,15 +172,23 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
 }
 const surroundings = { clock: systemClock, logger: pino({ level: "silent" }) };
 
+function openWith(instancesPath: string): QemuDriver {
+  const made = openQemuDriver(settingsFor(instancesPath), surroundings);
+  // This driver's `close` leaves QEMU alone that is asked for the flags of CPUs.
+  onTestFinished(made.close);
+  driver = made.driver;
+  return made.driver;
+}
+
 test("finds the QEMU of a guest also when the instances path is a symbolic link", async () => {
   const guest = await runningGuest(1);
   await startDeafQemu(1);
   const link = `${dir}-link`;
   symlinkSync(dir, link);
   try {
-    driver = openQemuDriver(settingsFor(link), surroundings).driver;
+    const found = openWith(link);
     // A QEMU that is not found would have crashed.
-    expect(await driver.powersOf([guest])).toEqual(["unknown"]);
+    expect(await found.powersOf([guest])).toEqual(["unknown"]);
   } finally {
     rmSync(link);
   }
@@ -194,7 +202,7 @@ test("an instances path that cannot be used is an error of the settings", () => 
 });
 
 test("an instances path that does not exist yet is made", async () => {
-  driver = openQemuDriver(settingsFor(join(dir, "new", "instances")), surroundings).driver;
+  openWith(join(dir, "new", "instances"));
   await eventually("the directory", () => realpathSync(join(dir, "new", "instances")).endsWith("instances"));
 });
 
