@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
+import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
+import { patchChange } from "../../core/tasks/patch-change.ts";
 import type { PortGroup } from "../../core/tasks/port-record.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -146,6 +148,41 @@ describe("ports in Neutron that request resources, in a whole cloud", () => {
     expect([port(nic).deviceId, port(nic).profile, await bandwidth(id)]).toEqual(["", {}, 0]);
     await cloud.call("DELETE", `/v2.1/servers/${id}`);
   });
+
+  test.each([
+    ["more", 2_000],
+    ["less", 500],
+  ])(
+    "are claimed by a move, and released by a detachment, as Neutron has them when a port's policy has come to request %s",
+    async (_, amount) => {
+      const other = userPort(group("", "A", { [EGRESS]: 1_000 }));
+      const nic = userPort(group("g", "A", { [EGRESS]: 1_000 }));
+      const id = await boot([{ port: other }, { port: nic }]);
+      /** Neutron changes what the port requests, and what its server holds for that. */
+      const changePolicy = async (to: number) => {
+        const { store } = cloud.cells[0]!;
+        const by = to - port(nic).groups[0]!.resources[EGRESS]!;
+        const [server, holding] = [(await store.servers([id]))[0]!, (await store.holdings([id]))[0]!];
+        const provider = providerUuid(providerOf(`${server.host}-nic-A`));
+        const item = { provider, resourceClass: resourceClass(EGRESS), amount: Math.abs(by) };
+        const change = patchChange(server.spec, holding, { more: by > 0 ? [item] : [], less: by < 0 ? [item] : [] });
+        const { revision, spec } = server;
+        expect(await store.patchHoldings([{ serverUuid: id, revision, change, spec }])).toMatchObject([
+          { kind: "patched" },
+        ]);
+        neutron.putPort({ ...port(nic), groups: [group(`g-${to}`, "A", { [EGRESS]: to })] });
+      };
+      await changePolicy(amount);
+      expect(await bandwidth(id)).toBe(1_000 + amount);
+      const moved = await act(id, "os-migrateLive", { host: null, block_migration: "auto" });
+      expect(await bandwidth(id)).toBe(1_000 + amount);
+      expectServed(nic, moved.host, (provider) => ({ [`g-${amount}`]: provider }));
+      await changePolicy(700);
+      expect((await cloud.call("DELETE", `/v2.1/servers/${id}/os-interface/${nic}`)).status).toBe(202);
+      expect(await bandwidth(id)).toBe(1_000);
+      await cloud.call("DELETE", `/v2.1/servers/${id}`);
+    },
+  );
 
   test("are refused as Nova refuses them: before 2.72, and when Neutron makes them on a network with a QoS policy", async () => {
     const nic = userPort(...twoGroups());

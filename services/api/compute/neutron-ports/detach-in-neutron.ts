@@ -5,6 +5,7 @@ import type { Fault } from "../../http/fault.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { ActionTarget } from "../server-actions/action-target.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
+import { requestsInNeutron } from "./refresh-requests.ts";
 import { deleteOwnPort, unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 
@@ -25,7 +26,9 @@ export async function detachInNeutron(
     await patchServer(target, async (served) => {
       const { spec } = served.server;
       if (spec.ports.every((port) => port.portId !== portId)) throw missing;
-      const { spec: without, items } = detachChange(spec, portId, served);
+      // Neutron has changed what the server holds if the port's QoS policy has changed.
+      const portRequests = [...(await requestsInNeutron({ networking }, spec, portId))];
+      const { spec: without, items } = detachChange({ ...spec, portRequests }, portId, served);
       return { spec: without, more: [], less: items };
     });
     const [note] = await notes.notes([serverUuid]);

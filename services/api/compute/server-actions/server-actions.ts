@@ -6,6 +6,7 @@ import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
 import { addFixedIp, removeFixedIp } from "../floating-ips/fixed-ip-actions.ts";
 import { addFloatingIp, removeFloatingIp } from "../floating-ips/floating-ip-actions.ts";
+import { refreshRequests } from "../neutron-ports/refresh-requests.ts";
 import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
 import { addSecurityGroup, removeSecurityGroup } from "../security-groups/security-group-actions.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
@@ -70,6 +71,7 @@ async function move(
   // The note stays open, so that the settler of ports looks for bindings that the migration has left behind.
   if (isLiveMove(requested.kind))
     await deps.neutron?.notes.openNotes([{ serverUuid: target.server.uuid, keptPorts: [] }]);
+  if (deps.neutron !== null) await refreshRequests(deps.neutron, target);
   await deps.mover.accept(target, requested, call, carrier);
   const { zone, manualDisk } = requested;
   if (manualDisk !== undefined) await writeChanges(deps, target.server.uuid, () => ({ manualDisk }));
