@@ -2,82 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resourceClass } from "../ledger/ids.ts";
 import { asked, hostRequestOf } from "../scheduling/request/some-request.ts";
-import type { PciDevice } from "./discover-pci.ts";
 import { formatNumberList } from "./format-number-list.ts";
-import type { HostFiles } from "./host-files.ts";
-import { hostTree, type TreeOptions } from "./host-tree.ts";
-import { type InspectedHost, inspectHost } from "./inspect-host.ts";
+import { inspectHost } from "./inspect-host.ts";
 import { parseCpuSet } from "./parse-cpu-set.ts";
 import { parseMemoryLine, parseNumberList, parseNumberMask, parsePciId } from "./parse-values.ts";
-import type { PhysicalNetwork } from "./pci-providers.ts";
+import { below, build, GIB, NO_FILES, rootOf, twoNodes } from "./some-host.ts";
 import { spread } from "./spread.ts";
 import type { TreeProvider } from "./tree-provider.ts";
-
-const GIB = 1024 ** 3;
-const NO_FILES: HostFiles = { texts: new Map(), entries: new Map(), links: new Map(), unread: [], diskBytes: null };
-const NO_OPTIONS: TreeOptions = {
-  ...{
-    name: "h1",
-    flat: false,
-    cpuSharedSet: null,
-    cpuDedicatedSet: null,
-    pciDevices: null,
-    enabledMdevTypes: [],
-    physicalNetworks: [],
-  },
-  ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },
-  ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },
-};
-const NO_DEVICE: PciDevice = {
-  ...{ address: "0000:00:00.0", vendor: "8086", device: "1572", class: "020000", numaNode: null, driver: null },
-  ...{ subsystemVendor: null, subsystemDevice: null, iommuGroup: null, sriov: null, physicalFunction: null },
-  ...{ nics: [], mdevTypes: [], vgpu: null },
-};
-
-/** A host with two nodes of 8 GiB and four CPUs each, huge pages of 1 GiB on node 0, and 100 GiB of disk. */
-function twoNodes(changes: Partial<InspectedHost> = {}): InspectedHost {
-  const unknown = inspectHost(NO_FILES);
-  const node = (id: number, cpus: readonly number[]) => ({ id, cpus, memoryBytes: 8 * GIB, distances: null });
-  return {
-    ...unknown,
-    cpu: { ...unknown.cpu, online: [0, 1, 2, 3, 4, 5, 6, 7], isolated: [] },
-    numaNodes: [node(0, [0, 1, 2, 3]), node(1, [4, 5, 6, 7])],
-    memoryBytes: 16 * GIB,
-    diskBytes: 100 * GIB,
-    hugepages: [
-      {
-        sizeKib: 1048576,
-        total: 3,
-        free: 3,
-        nodes: [
-          { id: 0, total: 3, free: 3 },
-          { id: 1, total: 0, free: 0 },
-        ],
-      },
-    ],
-    ...changes,
-  };
-}
-
-function build(host: InspectedHost, options: Partial<TreeOptions> = {}) {
-  const warnings: string[] = [];
-  const tree = hostTree(host, { ...NO_OPTIONS, ...options }, (warning) => void warnings.push(warning));
-  return { tree, warnings };
-}
-
-function rootOf(host: InspectedHost, options: Partial<TreeOptions> = {}): TreeProvider {
-  const { tree } = build(host, options);
-  if (tree.kind !== "tree") throw new Error(tree.reason);
-  return tree.root;
-}
-
-function below(root: TreeProvider): Record<string, TreeProvider["inventories"]> {
-  const visit = (one: TreeProvider): [string, TreeProvider["inventories"]][] => [
-    [one.name, one.inventories],
-    ...(one.children ?? []).flatMap(visit),
-  ];
-  return Object.fromEntries(visit(root).slice(1));
-}
 
 describe("the tree of a host", () => {
   test("has CPU and memory in NUMA nodes, and counts huge pages as part of the memory", () => {
@@ -225,101 +156,6 @@ describe("the tree of a host", () => {
     expect(below(rootOf(twoNodes({ sev }))).amd_sev).toEqual({ MEM_ENCRYPTION_CONTEXT: { total: 15, max_unit: 1 } });
     const { warnings } = build(twoNodes({ sev: { ...sev, sevGuestsMax: null } }));
     expect(warnings.join()).toContain("SEV is not reported");
-  });
-});
-
-describe("PCI devices in the tree", () => {
-  const card = { ...NO_DEVICE, address: "0000:3b:00.0", numaNode: 1, sriov: { totalVfs: 4, numVfs: 2, vfs: [] } };
-  const vf = (address: string) => ({ ...NO_DEVICE, address, device: "154c", physicalFunction: "0000:3b:00.0" });
-  const vfs = [vf("0000:3b:02.0"), vf("0000:3b:02.1")];
-  const gpu = { ...NO_DEVICE, address: "0000:84:00.0", vendor: "10de", device: "13bb", class: "030200" };
-
-  test("virtual functions are units of their physical function's provider, which is near its NUMA node, and the physical function itself is not offered", () => {
-    const root = rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["8086:1572"] });
-    expect(root.children?.[1]?.children).toEqual([
-      {
-        name: "0000:3b:00.0",
-        inventories: { SRIOV_NET_VF: { total: 2 } },
-        traits: ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"],
-      },
-    ]);
-    expect(below(rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["0000:3b:02.1"] }))).toMatchObject({
-      "0000:3b:00.0": { SRIOV_NET_VF: { total: 1 } },
-    });
-  });
-
-  test("a device of a node without memory is below the node that has that node's CPUs", () => {
-    const [first, second] = twoNodes().numaNodes ?? [];
-    const numaNodes = [first!, { ...second!, joinedNodes: [4] }];
-    const root = rootOf(twoNodes({ numaNodes, pci: [{ ...gpu, numaNode: 4 }] }));
-    expect(root.children?.map(({ name, children }) => [name, children?.map((one) => one.name)])).toEqual([
-      ["numa0", undefined],
-      ["numa1", ["0000:84:00.0"]],
-    ]);
-  });
-
-  test("virtual functions have the trait of the physical network that the card is connected to, by its interface or its address", () => {
-    const nic = { name: "ens1f0", macAddress: null, speedMbps: null, master: null };
-    const pci = [{ ...card, nics: [nic] }, ...vfs];
-    const traitsOf = (...physicalNetworks: readonly PhysicalNetwork[]) =>
-      rootOf(twoNodes({ pci }), { physicalNetworks }).children?.[1]?.children?.[0]?.traits;
-    const own = ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"];
-    expect(traitsOf({ name: "physnet-1.a", card: "ens1f0" })).toEqual([...own, "CUSTOM_PHYSNET_PHYSNET_1_A"]);
-    expect(traitsOf({ name: "other", card: "ens9" }, { name: "b", card: "0000:3b:00.0" })).toEqual([
-      ...own,
-      "CUSTOM_PHYSNET_B",
-    ]);
-    const { warnings } = build(twoNodes({ pci }), { physicalNetworks: [{ name: "b", card: "ens9" }] });
-    expect(warnings.join()).toContain("physical-networks names cards that the host does not have: ens9");
-  });
-
-  test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {
-    expect(below(rootOf(twoNodes({ pci: [card] }), { pciDevices: ["0000:3b:00.0"] }))["0000:3b:00.0"]).toEqual({
-      CUSTOM_PCI_8086_1572: { total: 1 },
-    });
-    const disk = { ...card, class: "010802" };
-    expect(below(rootOf(twoNodes({ pci: [disk, ...vfs] })))["0000:3b:00.0"]).toEqual({
-      CUSTOM_PCI_8086_154C: { total: 2 },
-    });
-  });
-
-  test("without a choice of the operator only virtual functions and accelerators are offered, under the root when no node is near", () => {
-    const root = rootOf(twoNodes({ pci: [{ ...NO_DEVICE, class: "060000" }, gpu] }));
-    expect(root.children?.at(-1)).toEqual({
-      ...{ name: "0000:84:00.0", inventories: { CUSTOM_PCI_10DE_13BB: { total: 1 } } },
-      traits: ["COMPUTE_MANAGED_PCI_DEVICE"],
-    });
-    expect(root.children).toHaveLength(3);
-  });
-
-  test("a card is divided into the first of its enabled types, and is then not offered as a device itself", () => {
-    const type = (name: string, available: number | null) => ({
-      ...{ type: name, name: null, deviceApi: null, description: null, available, existing: 1 },
-    });
-    const divided = { ...gpu, mdevTypes: [type("nvidia-35", 14), type("nvidia-36", null)] };
-    const root = rootOf(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-99", "nvidia-35"] });
-    expect(below(root)["0000:84:00.0"]).toEqual({ VGPU: { total: 15 } });
-    const unknown = build(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-36"] });
-    expect(unknown.warnings).toEqual([
-      "nvidia-36 of 0000:84:00.0 is not reported: the number that exists or can be created is unknown",
-    ]);
-  });
-
-  test("a virtual function that is divided is not also offered whole", () => {
-    const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
-    const pci = [{ ...card, class: "030200" }, { ...vfs[0]!, mdevTypes }, vfs[1]!];
-    expect(below(rootOf(twoNodes({ pci }), { enabledMdevTypes: ["t"] }))).toMatchObject({
-      "0000:3b:00.0": { CUSTOM_PCI_8086_154C: { total: 1 } },
-      "0000:3b:02.0": { VGPU: { total: 1 } },
-    });
-  });
-
-  test("warns of named devices and types that the host does not have", () => {
-    const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: ["8086:0001"], enabledMdevTypes: ["t"] });
-    expect(warnings).toEqual([
-      "pci-devices names devices that the host does not have: 8086:0001",
-      "enabled-mdev-types names types that no device has: t",
-    ]);
   });
 });
 

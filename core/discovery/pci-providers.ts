@@ -6,12 +6,22 @@ import type { TreeProvider } from "./tree-provider.ts";
 
 /** Which devices are offered to guests. */
 export interface PciOffer {
-  /** Devices by `vendor:product` or by address, in lower case. Null offers virtual functions, and accelerators without a display. */
-  readonly pciDevices: readonly string[] | null;
+  /** Null offers virtual functions, and accelerators without a display. */
+  readonly pciDevices: readonly DeviceSpecification[] | null;
   /** Types of mediated devices that are offered to guests, in order of preference: a card is divided into one type only. */
   readonly enabledMdevTypes: readonly string[];
   /** The physical networks that cards are connected to, each with the network interface or the address of a card. */
   readonly physicalNetworks: readonly PhysicalNetwork[];
+}
+
+/** Devices that are offered to guests, as an operator names them. Of several specifications of a device the first one counts. */
+export interface DeviceSpecification {
+  /** `vendor:product` or an address, in lower case. A physical function stands for its virtual functions. */
+  readonly device: string;
+  /** The class that the devices are offered as, or null for the usual one. */
+  readonly resourceClass: string | null;
+  /** Traits of the devices, which their provider gets. */
+  readonly traits: readonly string[];
 }
 
 /** A card of a physical network, as Neutron's administrators name it. */
@@ -41,7 +51,7 @@ const ACCELERATOR_CLASSES = ["0302", "1200"];
 /**
  * Makes one provider for each device, named by its address. Virtual functions are units of their physical function's provider, as in Nova,
  * and a physical function that has some is not offered itself. Virtual functions of network cards are SRIOV_NET_VF, other devices are
- * CUSTOM_PCI_<VENDOR>_<PRODUCT>.
+ * CUSTOM_PCI_<VENDOR>_<PRODUCT>, unless their specification names another class.
  */
 export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn): readonly DeviceProvider[] {
   const devices = pci ?? [];
@@ -49,20 +59,17 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
   return devices.flatMap((device) => {
     const vfs = devices.filter((one) => one.physicalFunction === device.address);
     const divided = mdevInventory(device, offer, warn);
-    const functions =
-      divided !== null
-        ? {}
-        : vfs.length > 0
-          ? vfsByClass(device, vfs, offer)
-          : isOffered(device, offer)
-            ? itself(device)
-            : {};
+    const offered = divided !== null ? [] : offeredFunctions(device, vfs, offer);
+    const functions = byClass(offered);
     const inventories = divided?.inventories ?? totalsOf(functions);
     if (Object.keys(inventories).length === 0) return [];
     const isNic = inventories.SRIOV_NET_VF !== undefined;
     const physicalNetwork = isNic ? networkOf(device, offer) : null;
     const ofNetwork = physicalNetwork === null ? [] : [physicalNetworkTrait(physicalNetwork)];
-    const traits = ["COMPUTE_MANAGED_PCI_DEVICE", ...(isNic ? ["HW_NIC_SRIOV", ...ofNetwork] : [])];
+    const traits = [
+      ...["COMPUTE_MANAGED_PCI_DEVICE", ...(isNic ? ["HW_NIC_SRIOV", ...ofNetwork] : [])],
+      ...commonTraits(device, offered, warn),
+    ];
     const [first] = functions.SRIOV_NET_VF ?? [];
     const vf = vfs.find(({ address }) => address === first);
     const isVgpu = inventories.VGPU !== undefined;
@@ -70,7 +77,7 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
       {
         ...{ numaNode: device.numaNode, functions, mdevType: divided?.type ?? null },
         ...{ vendorInfo: vf === undefined ? null : vendorInfoOf(vf), physicalNetwork },
-        provider: { name: device.address, inventories, traits: isVgpu ? [] : traits },
+        provider: { name: device.address, inventories, traits: isVgpu ? [] : [...new Set(traits)] },
       },
     ];
   });
@@ -84,11 +91,51 @@ function networkOf({ address, nics }: PciDevice, { physicalNetworks }: PciOffer)
 const vendorInfoOf = ({ vendor, device }: PciDevice): string | null =>
   vendor === null || device === null ? null : `${vendor}:${device}`;
 
-/** Whether a device is offered to guests. A virtual function is also offered when its physical function is named. */
-function isOffered(device: PciDevice, { pciDevices }: PciOffer, parent: PciDevice | null = null): boolean {
-  if (pciDevices !== null)
-    return [device, parent].some((one) => one !== null && namesOf(one).some((name) => pciDevices.includes(name)));
-  return parent !== null || ACCELERATOR_CLASSES.some((start) => device.class?.startsWith(start));
+/** A PCI function that guests get, with its class. */
+interface OfferedFunction {
+  readonly address: string;
+  readonly resourceClass: string;
+  readonly traits: readonly string[];
+}
+
+/** The functions of a card that are offered: its virtual ones if it has any, otherwise itself. */
+function offeredFunctions(device: PciDevice, vfs: readonly PciDevice[], offer: PciOffer): readonly OfferedFunction[] {
+  // A virtual function whose physical function is not visible (in a guest, for example) counts as a device.
+  if (vfs.length === 0 && device.physicalFunction !== null) return [];
+  // A virtual function that is divided into mediated devices has its own provider.
+  const whole = vfs.filter(({ mdevTypes }) => !mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type)));
+  const candidates = vfs.length === 0 ? [{ one: device, parent: null }] : whole.map((one) => ({ one, parent: device }));
+  return candidates.flatMap(({ one, parent }) => {
+    const specification = specificationOf(one, parent, offer);
+    if (specification === null) return [];
+    const isPort = parent?.class?.startsWith(NETWORK_CLASS) === true;
+    const resourceClass = specification.resourceClass ?? (isPort ? "SRIOV_NET_VF" : classOf(one));
+    return resourceClass === null ? [] : [{ address: one.address, resourceClass, traits: specification.traits }];
+  });
+}
+
+/** How a device is offered to guests, or null when it is not. A virtual function is also offered when its physical function is named. */
+function specificationOf(
+  device: PciDevice,
+  parent: PciDevice | null,
+  { pciDevices }: PciOffer,
+): Omit<DeviceSpecification, "device"> | null {
+  const names = [device, ...(parent === null ? [] : [parent])].flatMap(namesOf);
+  if (pciDevices !== null) return pciDevices.find((one) => names.includes(one.device)) ?? null;
+  const isOffered = parent !== null || ACCELERATOR_CLASSES.some((start) => device.class?.startsWith(start));
+  return isOffered ? { resourceClass: null, traits: [] } : null;
+}
+
+/** The traits that all functions of a card have, since a claim of its provider may get any of them. */
+function commonTraits(card: PciDevice, functions: readonly OfferedFunction[], warn: Warn): readonly string[] {
+  const all = [...new Set(functions.flatMap(({ traits }) => traits))];
+  const common = all.filter((name) => functions.every(({ traits }) => traits.includes(name)));
+  const others = all.filter((name) => !common.includes(name));
+  if (others.length > 0)
+    warn(
+      `pci-devices gives only some functions of ${card.address} the traits ${others.join(",")}: the card does not get them, since guests get any of its functions`,
+    );
+  return common;
 }
 
 function namesOf({ address, vendor, device }: PciDevice): readonly string[] {
@@ -100,22 +147,9 @@ const totalsOf = (functions: DeviceProvider["functions"]): TreeProvider["invento
     Object.entries(functions).map(([resourceClass, addresses]) => [resourceClass, { total: addresses.length }]),
   );
 
-function vfsByClass(parent: PciDevice, vfs: readonly PciDevice[], offer: PciOffer): DeviceProvider["functions"] {
-  const found = new Map<string, string[]>();
-  for (const vf of vfs) {
-    const resourceClass = parent.class?.startsWith(NETWORK_CLASS) ? "SRIOV_NET_VF" : classOf(vf);
-    // A virtual function that is divided into mediated devices has its own provider.
-    const isDivided = vf.mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type));
-    if (!isDivided && isOffered(vf, offer, parent) && resourceClass !== null)
-      found.set(resourceClass, [...(found.get(resourceClass) ?? []), vf.address]);
-  }
-  return Object.fromEntries(found);
-}
-
-function itself(device: PciDevice): DeviceProvider["functions"] {
-  const resourceClass = classOf(device);
-  // A virtual function whose physical function is not visible (in a guest, for example) counts as a device.
-  return resourceClass === null || device.physicalFunction !== null ? {} : { [resourceClass]: [device.address] };
+function byClass(functions: readonly OfferedFunction[]): DeviceProvider["functions"] {
+  const found = Map.groupBy(functions, ({ resourceClass }) => resourceClass);
+  return Object.fromEntries(Array.from(found, ([name, some]) => [name, some.map(({ address }) => address)]));
 }
 
 function classOf({ vendor, device }: PciDevice): string | null {
@@ -149,7 +183,7 @@ function warnOfUnused(devices: readonly PciDevice[], offer: PciOffer, warn: Warn
   const strangers = physicalNetworks.map(({ card }) => card).filter((card) => !cards.has(card));
   if (strangers.length > 0) warn(`physical-networks names cards that the host does not have: ${strangers.join(",")}`);
   const names = new Set(devices.flatMap(namesOf));
-  const missing = pciDevices?.filter((name) => !names.has(name)) ?? [];
+  const missing = pciDevices?.map((one) => one.device).filter((name) => !names.has(name)) ?? [];
   if (missing.length > 0) warn(`pci-devices names devices that the host does not have: ${missing.join(",")}`);
   const types = new Set(devices.flatMap((device) => device.mdevTypes.map((one) => one.type)));
   const unknown = enabledMdevTypes.filter((type) => !types.has(type));

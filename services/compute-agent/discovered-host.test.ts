@@ -96,6 +96,20 @@ test("the devices behind a provider are those that guests get, and not the card 
   ]);
 });
 
+test("a device that is passed through as a GPU is found by its class and its traits, and wrong specifications are refused", () => {
+  const argv = ["--discover", "--sysroot", machine(), "--host", "h", "--pci-devices"];
+  const source = hostSourceOf(options(...argv, "0000:3b:02.1=PGPU+CUSTOM_A100,8086:154C"));
+  const { providers } = treeOf(source.look().hosts[0]!);
+  const card = providers.find(({ name }) => name.endsWith("0000:3b:00.0"));
+  expect(card?.inventories).toMatchObject({ PGPU: { total: 1 }, SRIOV_NET_VF: { total: 1 } });
+  const devices = source.layoutOf("h")?.devices ?? [];
+  expect(devices.find((one) => one.resourceClass === "PGPU")).toMatchObject({
+    ...{ provider: card?.uuid, addresses: ["0000:3b:02.1"], mdev: null },
+  });
+  for (const wrong of ["10de:2204=", "10de:2204=VGPU", "10de:2204=PGPU+", "10de:2204=PGPU+COMPUTE_NODE", "10de=PGPU"])
+    expect(() => options(...argv, wrong)).toThrow("=CLASS+TRAIT");
+});
+
 test("the mediated devices behind a provider are those of the card's enabled type", () => {
   const types = "/sys/devices/pci0000:3a/0000:3b:00.0/mdev_supported_types/nvidia-35";
   const sysroot = makeSysroot(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), sriovCard(), {

@@ -1,5 +1,5 @@
 import { parseCpuSet } from "../../core/discovery/parse-cpu-set.ts";
-import type { PhysicalNetwork } from "../../core/discovery/pci-providers.ts";
+import type { DeviceSpecification, PhysicalNetwork } from "../../core/discovery/pci-providers.ts";
 import { boolean, float, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
@@ -11,13 +11,21 @@ const cpuSet: Kind<readonly number[]> = {
 const megabytes = integer({ min: 0, max: 2 ** 31 - 1 });
 /** Nova allows 0 for "not set". Here the option is left out instead, since a ratio of 0 would offer nothing. */
 const ratio = float({ min: 0.001, max: 1_000_000 });
-const device: Kind<string> = {
-  allowed: "VENDOR:PRODUCT or an address, like 8086:1572 or 0000:3b:00.0",
+/** Classes that are devices of a guest for an agent. A claim of any other class would get nothing on the host. */
+const DEVICE = /^([0-9a-f]{4}:[0-9a-f]{4}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:=([^+]*)((?:\+[^+]*)*))?$/i;
+const DEVICE_CLASS = /^(PGPU|FPGA|PCI_DEVICE|CUSTOM_PCI_[A-Z0-9_]{1,200})$/;
+const DEVICE_TRAIT = /^(HW|CUSTOM)_[A-Z0-9_]{1,240}$/;
+const device: Kind<DeviceSpecification> = {
+  allowed:
+    "VENDOR:PRODUCT or an address, like 8086:1572 or 0000:3b:00.0, and =CLASS+TRAIT… with PGPU, FPGA, PCI_DEVICE or CUSTOM_PCI_… and traits HW_… or CUSTOM_…, like 10de:2204=PGPU+CUSTOM_A100",
   placeholder: "DEVICE",
-  parse: (given) =>
-    /^([0-9a-f]{4}:[0-9a-f]{4}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.test(given)
-      ? given.toLowerCase()
-      : undefined,
+  parse: (given) => {
+    const [, name, resourceClass = null, more = ""] = DEVICE.exec(given) ?? [];
+    if (name === undefined || (resourceClass !== null && !DEVICE_CLASS.test(resourceClass))) return undefined;
+    const traits = more.split("+").slice(1);
+    if (!traits.every((one) => DEVICE_TRAIT.test(one))) return undefined;
+    return { device: name.toLowerCase(), resourceClass, traits };
+  },
 };
 
 const physicalNetwork: Kind<PhysicalNetwork> = {
@@ -58,7 +66,8 @@ export const discoverySettings = {
     default: "/",
   }),
   pciDevices: optional(listOf(device), {
-    about: "devices for guests; by default virtual functions, and accelerators without a display",
+    about:
+      "devices for guests, each with the resource class and the traits that it shall have; by default virtual functions, and accelerators without a display",
   }),
   enabledMdevTypes: optional(listOf(text()), {
     about: "types of mediated devices for guests, the preferred one first",

@@ -1,0 +1,139 @@
+import { describe, expect, test } from "vitest";
+import type { TreeOptions } from "./host-tree.ts";
+import type { PhysicalNetwork } from "./pci-providers.ts";
+import { below, build, NO_DEVICE, rootOf, twoNodes } from "./some-host.ts";
+
+describe("PCI devices in the tree", () => {
+  const card = { ...NO_DEVICE, address: "0000:3b:00.0", numaNode: 1, sriov: { totalVfs: 4, numVfs: 2, vfs: [] } };
+  const vf = (address: string) => ({ ...NO_DEVICE, address, device: "154c", physicalFunction: "0000:3b:00.0" });
+  const vfs = [vf("0000:3b:02.0"), vf("0000:3b:02.1")];
+  const named = (...devices: readonly string[]): TreeOptions["pciDevices"] =>
+    devices.map((device) => ({ device, resourceClass: null, traits: [] }));
+  const gpu = { ...NO_DEVICE, address: "0000:84:00.0", vendor: "10de", device: "13bb", class: "030200" };
+
+  test("virtual functions are units of their physical function's provider, which is near its NUMA node, and the physical function itself is not offered", () => {
+    const root = rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: named("8086:1572") });
+    expect(root.children?.[1]?.children).toEqual([
+      {
+        name: "0000:3b:00.0",
+        inventories: { SRIOV_NET_VF: { total: 2 } },
+        traits: ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"],
+      },
+    ]);
+    expect(below(rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: named("0000:3b:02.1") }))).toMatchObject({
+      "0000:3b:00.0": { SRIOV_NET_VF: { total: 1 } },
+    });
+  });
+
+  test("a device of a node without memory is below the node that has that node's CPUs", () => {
+    const [first, second] = twoNodes().numaNodes ?? [];
+    const numaNodes = [first!, { ...second!, joinedNodes: [4] }];
+    const root = rootOf(twoNodes({ numaNodes, pci: [{ ...gpu, numaNode: 4 }] }));
+    expect(root.children?.map(({ name, children }) => [name, children?.map((one) => one.name)])).toEqual([
+      ["numa0", undefined],
+      ["numa1", ["0000:84:00.0"]],
+    ]);
+  });
+
+  test("virtual functions have the trait of the physical network that the card is connected to, by its interface or its address", () => {
+    const nic = { name: "ens1f0", macAddress: null, speedMbps: null, master: null };
+    const pci = [{ ...card, nics: [nic] }, ...vfs];
+    const traitsOf = (...physicalNetworks: readonly PhysicalNetwork[]) =>
+      rootOf(twoNodes({ pci }), { physicalNetworks }).children?.[1]?.children?.[0]?.traits;
+    const own = ["COMPUTE_MANAGED_PCI_DEVICE", "HW_NIC_SRIOV"];
+    expect(traitsOf({ name: "physnet-1.a", card: "ens1f0" })).toEqual([...own, "CUSTOM_PHYSNET_PHYSNET_1_A"]);
+    expect(traitsOf({ name: "other", card: "ens9" }, { name: "b", card: "0000:3b:00.0" })).toEqual([
+      ...own,
+      "CUSTOM_PHYSNET_B",
+    ]);
+    const { warnings } = build(twoNodes({ pci }), { physicalNetworks: [{ name: "b", card: "ens9" }] });
+    expect(warnings.join()).toContain("physical-networks names cards that the host does not have: ens9");
+  });
+
+  test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {
+    expect(below(rootOf(twoNodes({ pci: [card] }), { pciDevices: named("0000:3b:00.0") }))["0000:3b:00.0"]).toEqual({
+      CUSTOM_PCI_8086_1572: { total: 1 },
+    });
+    const disk = { ...card, class: "010802" };
+    expect(below(rootOf(twoNodes({ pci: [disk, ...vfs] })))["0000:3b:00.0"]).toEqual({
+      CUSTOM_PCI_8086_154C: { total: 2 },
+    });
+  });
+
+  test("without a choice of the operator only virtual functions and accelerators are offered, under the root when no node is near", () => {
+    const root = rootOf(twoNodes({ pci: [{ ...NO_DEVICE, class: "060000" }, gpu] }));
+    expect(root.children?.at(-1)).toEqual({
+      ...{ name: "0000:84:00.0", inventories: { CUSTOM_PCI_10DE_13BB: { total: 1 } } },
+      traits: ["COMPUTE_MANAGED_PCI_DEVICE"],
+    });
+    expect(root.children).toHaveLength(3);
+  });
+
+  test("a device has the class and the traits of the first specification that names it", () => {
+    const display = { ...gpu, class: "030000", address: "0000:85:00.0" };
+    const pciDevices = [
+      { device: "0000:84:00.0", resourceClass: "PGPU", traits: ["HW_GPU_API_VULKAN", "CUSTOM_A100"] },
+      { device: "10de:13bb", resourceClass: "CUSTOM_PCI_GPU", traits: [] },
+    ];
+    const { tree } = build(twoNodes({ pci: [gpu, display] }), { pciDevices });
+    if (tree.kind !== "tree") throw new Error(tree.reason);
+    expect(tree.root.children?.slice(2)).toEqual([
+      {
+        ...{ name: "0000:84:00.0", inventories: { PGPU: { total: 1 } } },
+        traits: ["COMPUTE_MANAGED_PCI_DEVICE", "HW_GPU_API_VULKAN", "CUSTOM_A100"],
+      },
+      {
+        ...{ name: "0000:85:00.0", inventories: { CUSTOM_PCI_GPU: { total: 1 } } },
+        traits: ["COMPUTE_MANAGED_PCI_DEVICE"],
+      },
+    ]);
+    expect(tree.devices.map(({ functions }) => functions)).toEqual([
+      { PGPU: ["0000:84:00.0"] },
+      { CUSTOM_PCI_GPU: ["0000:85:00.0"] },
+    ]);
+  });
+
+  test("virtual functions get the class of their own or their card's specification, and the card only the traits of all of them", () => {
+    const pf = { ...card, class: "030200" };
+    const own = { device: "0000:3b:02.1", resourceClass: "FPGA", traits: ["CUSTOM_ALL", "CUSTOM_SECOND"] };
+    const ofCard = { device: "0000:3b:00.0", resourceClass: "PGPU", traits: ["CUSTOM_ALL"] };
+    const host = twoNodes({ pci: [pf, ...vfs] });
+    const { warnings } = build(host, { pciDevices: [own, ofCard] });
+    const provider = rootOf(host, { pciDevices: [own, ofCard] }).children?.[1]?.children?.[0];
+    expect(provider?.inventories).toEqual({ PGPU: { total: 1 }, FPGA: { total: 1 } });
+    expect(provider?.traits).toEqual(["COMPUTE_MANAGED_PCI_DEVICE", "CUSTOM_ALL"]);
+    expect(warnings).toEqual([
+      "pci-devices gives only some functions of 0000:3b:00.0 the traits CUSTOM_SECOND: the card does not get them, since guests get any of its functions",
+    ]);
+  });
+
+  test("a card is divided into the first of its enabled types, and is then not offered as a device itself", () => {
+    const type = (name: string, available: number | null) => ({
+      ...{ type: name, name: null, deviceApi: null, description: null, available, existing: 1 },
+    });
+    const divided = { ...gpu, mdevTypes: [type("nvidia-35", 14), type("nvidia-36", null)] };
+    const root = rootOf(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-99", "nvidia-35"] });
+    expect(below(root)["0000:84:00.0"]).toEqual({ VGPU: { total: 15 } });
+    const unknown = build(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-36"] });
+    expect(unknown.warnings).toEqual([
+      "nvidia-36 of 0000:84:00.0 is not reported: the number that exists or can be created is unknown",
+    ]);
+  });
+
+  test("a virtual function that is divided is not also offered whole", () => {
+    const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
+    const pci = [{ ...card, class: "030200" }, { ...vfs[0]!, mdevTypes }, vfs[1]!];
+    expect(below(rootOf(twoNodes({ pci }), { enabledMdevTypes: ["t"] }))).toMatchObject({
+      "0000:3b:00.0": { CUSTOM_PCI_8086_154C: { total: 1 } },
+      "0000:3b:02.0": { VGPU: { total: 1 } },
+    });
+  });
+
+  test("warns of named devices and types that the host does not have", () => {
+    const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: named("8086:0001"), enabledMdevTypes: ["t"] });
+    expect(warnings).toEqual([
+      "pci-devices names devices that the host does not have: 8086:0001",
+      "enabled-mdev-types names types that no device has: t",
+    ]);
+  });
+});
