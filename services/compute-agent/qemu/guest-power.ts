@@ -21,8 +21,10 @@ import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
 const POLL_MS = 20;
-/** How long QEMU may need to take over memory that has arrived completely. */
+/** How long QEMU may need to take over memory that has arrived completely, and to give up disks that another QEMU takes over. */
 const TAKE_OVER_MS = 3_000;
+/** QEMU's refusal to use a disk that another QEMU uses. */
+const LOCKED = /Failed to get "(write|consistent read)" lock/;
 
 export interface PowerControl {
   /** The program of QEMU. */
@@ -294,13 +296,32 @@ async function bootHalted(guest: QemuGuest, control: PowerControl): Promise<void
 }
 
 /** The record is written first, so that the record never says of a running guest that it has never run. */
-async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">): Promise<void> {
+async function run(guest: QemuGuest, { volumes, signal }: Pick<PowerControl, "volumes" | "signal">): Promise<void> {
   await plugVolumes(guest, volumes);
   const bootsFromVolume = guest.record.volumes?.some(({ isRoot }) => isRoot === true) ?? false;
   // The firmware reads the order of the boot disks at a reset only, and the volume has come since QEMU was started.
   if (bootsFromVolume && (await guest.state()) === "prelaunch") await guest.execute("system_reset");
   await settleHere(guest);
-  await guest.execute("cont");
+  await continueWithDisks(guest, signal);
+}
+
+/**
+ * Lets the guest continue. A guest that was handed over in vain takes the locks of shared disks back, which the destination's QEMU has until
+ * it has ended, a moment after it was told to.
+ */
+async function continueWithDisks(guest: QemuGuest, signal: AbortSignal): Promise<void> {
+  const isTakenBack = (await guest.state()) === "postmigrate";
+  for (let waited = 0; ; waited += POLL_MS) {
+    try {
+      await guest.execute("cont");
+      return;
+    } catch (error) {
+      const isLocked = isTakenBack && error instanceof QemuError && LOCKED.test(error.message);
+      if (!isLocked || waited >= TAKE_OVER_MS) throw error;
+    }
+    signal.throwIfAborted();
+    await delay(POLL_MS);
+  }
 }
 
 /** Records that the guest is this host's from now on, and ends its waiting for what another host hands over. */
