@@ -47,9 +47,12 @@ interface DriverSurroundings {
 /** Opens the driver that the settings name. */
 export function openDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
   switch (options.driver) {
-    case "qemu":
+    case "qemu": {
       refuseMissingTools();
-      return openReal(options, surroundings, openQemuDriver);
+      // Agents of several machines may share the directory of the guests, but not this one.
+      const cpuFlagsFile = join(options.dataDir, `${options.agentId}.cpu-flags.json`);
+      return openReal(options, surroundings, (settings, more) => openQemuDriver(settings, { ...more, cpuFlagsFile }));
+    }
     case "lxd":
       return openReal(options, surroundings, openLxdDriver);
     case "fake":

@@ -1,4 +1,5 @@
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { Type } from "typebox";
 import { guestCpuFlags } from "../../../adapters/qemu/guest-cpu-flags.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
@@ -47,7 +48,7 @@ export class KnownCpuFlags {
     this.#onLearnt = options.onLearnt;
   }
 
-  /** The flags that an earlier agent has learnt from the same program with the same settings, or null. */
+  /** The flags that an earlier process of the agent has learnt from the same program with the same settings, or null. */
   kept(): string[] | null {
     try {
       const kept: unknown = JSON.parse(readFileSync(this.#path, "utf8"));
@@ -82,6 +83,7 @@ export class KnownCpuFlags {
 
   #keep(flags: readonly string[]): void {
     try {
+      mkdirSync(dirname(this.#path), { recursive: true });
       writeFileSync(`${this.#path}.new`, JSON.stringify({ of: this.#of, flags }), { mode: 0o600 });
       renameSync(`${this.#path}.new`, this.#path);
     } catch (error) {

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { Registry } from "prom-client";
@@ -26,11 +26,13 @@ describe.skipIf(skipped !== null)(
       dir = makeQemuGuestsDir();
     });
     afterEach(() => dir.remove());
+    const dataDir = (machine = "machine") => join(dir.path, machine);
 
     /** Starts an agent's driver, and tells the traits of its first tree and those that it has by now. */
     function startedWith(...more: readonly string[]) {
       const paths = ["--instances-path", dir.instancesPath, "--images-path", dir.images];
-      const argv = ["--agent-id", "a", "--conductors", "c:1", "--driver", "qemu", ...paths, ...more];
+      const own = ["--agent-id", "a", "--data-dir", dataDir()];
+      const argv = [...own, "--conductors", "c:1", "--driver", "qemu", ...paths, ...more];
       const surroundings = { clock: systemClock, logger: silent, crash: () => {}, loseConnections: () => {} };
       const read = readSettings(agentDeclaration, { argv, env: {} });
       if (read.kind === "help") throw new Error("no help was asked for");
@@ -77,6 +79,15 @@ describe.skipIf(skipped !== null)(
       });
       agent.stop();
       expect(startedWith(...settings).first).toContain("HW_CPU_X86_AESNI");
+    });
+
+    test("are not those that the agent of another machine has learnt, which shares the directory of the guests", async () => {
+      const settings = ["--hosts", "1", "--accel", "tcg", "--cpu-model", "Westmere"];
+      const agent = startedWith(...settings);
+      await eventually("the traits of the CPUs", () => agent.traits().includes("HW_CPU_X86_AESNI"));
+      agent.stop();
+      expect(startedWith(...settings, "--data-dir", dataDir("other-machine")).first).not.toContain("HW_CPU_X86_AESNI");
+      expect(readdirSync(dir.instancesPath)).toEqual([]);
     });
 
     test("are those of the hosts file where it names the flags of guests' CPUs", async () => {

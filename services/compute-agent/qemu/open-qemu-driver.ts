@@ -38,12 +38,14 @@ interface QemuSurroundings {
   readonly logger: Logger;
   /** The CPUs behind a host's resource providers, as in `HostSource`. */
   readonly layoutOf?: (host: string) => MachineLayout | null;
+  /** Keeps the flags of guests' CPUs for the next process. Absent where nobody uses them: QEMU is not asked for them then. */
+  readonly cpuFlagsFile?: string;
 }
 
 /** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string; readonly sysroot: string | null },
-  { clock, logger, layoutOf }: QemuSurroundings,
+  { clock, logger, layoutOf, cpuFlagsFile }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const given = resolve(settings.instancesPath);
@@ -92,8 +94,9 @@ export function openQemuDriver(
       ),
   });
   const hypervisor = hypervisorOf(settings, version);
+  if (cpuFlagsFile === undefined) return { driver, hypervisor, watch: () => undefined, close: () => driver.close() };
   const cpuFlags = followCpuFlags(hypervisor, {
-    path: join(instancesPath, "_cpu-flags.json"),
+    path: cpuFlagsFile,
     of: [program, version, settings.accel, settings.cpuModel],
     question: async () => {
       const { accel } = await accelOf();

@@ -174,7 +174,6 @@ const surroundings = { clock: systemClock, logger: pino({ level: "silent" }) };
 
 function openWith(instancesPath: string): QemuDriver {
   const made = openQemuDriver(settingsFor(instancesPath), surroundings);
-  // This driver's `close` leaves QEMU alone that is asked for the flags of CPUs.
   onTestFinished(made.close);
   driver = made.driver;
   return made.driver;
