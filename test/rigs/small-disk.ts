@@ -26,7 +26,12 @@ export interface HangingDisk {
 export function whyNoHangingDisk(): string | null {
   if (process.getuid?.() !== 0) return "only root can mount a file system";
   try {
-    openHangingDisk().close();
+    const disk = openHangingDisk();
+    try {
+      disk.freeze();
+    } finally {
+      disk.close();
+    }
     return null;
   } catch (error) {
     return `no file system can be frozen here: ${(error as Error).message.slice(0, 200)}`;
@@ -43,8 +48,6 @@ export function openHangingDisk(): HangingDisk {
     run("mkfs.ext4", "-q", "-F", image);
     mkdirSync(path);
     run("mount", "-o", "loop", image, path);
-    run("fsfreeze", "--freeze", path);
-    run("fsfreeze", "--unfreeze", path);
   } catch (error) {
     rmSync(dir, { recursive: true, force: true });
     throw error;
