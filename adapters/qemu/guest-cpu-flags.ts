@@ -24,9 +24,8 @@ export async function guestCpuFlags(question: CpuQuestion, signal?: AbortSignal)
     execute: "query-cpu-model-expansion",
     arguments: { type: "full", model },
   });
-  const commands = [
-    ...[{ execute: "qmp_capabilities" }, expand({ name, props }), expand({ name: EVERYTHING }), { execute: "quit" }],
-  ];
+  const expansions = [expand({ name, props }), expand({ name: EVERYTHING })];
+  const commands = [{ execute: "qmp_capabilities" }, ...expansions, { execute: "quit" }];
   const options = ["-machine", `none,accel=${accel}`, "-nodefaults", "-no-user-config", "-display", "none", "-S"];
   const input = commands.map((one) => `${JSON.stringify(one)}\n`).join("");
   const output = await answersTo(program, [...options, "-qmp", "stdio"], input, signal);

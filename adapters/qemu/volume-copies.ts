@@ -15,11 +15,11 @@ interface Job {
   readonly error?: string;
 }
 
-const jobOf = (volumeId: string): string => `replace-${volumeId}`;
+const jobId = (volumeId: string): string => `replace-${volumeId}`;
 
-async function jobs(guest: QemuMonitor, volumeId: string): Promise<Job | null> {
+async function jobOf(guest: QemuMonitor, volumeId: string): Promise<Job | null> {
   const all = (await guest.execute("query-jobs")) as readonly Job[];
-  return all.find(({ id }) => id === jobOf(volumeId)) ?? null;
+  return all.find(({ id }) => id === jobId(volumeId)) ?? null;
 }
 
 /** The node that the guest's device of the volume uses, or null if the guest's QEMU does not have the volume. */
@@ -47,14 +47,14 @@ export async function copyVolume(
   const from = await usedNode(guest, volumeId);
   if (from === null) throw new QemuError("state", `the guest does not have volume ${volumeId}`);
   const to = nodesOf(volumeId).find((node) => node !== from) ?? "";
-  if ((await jobs(guest, volumeId)) === null) {
+  if ((await jobOf(guest, volumeId)) === null) {
     const file = await fileOf();
     signal.throwIfAborted();
     await removeNode(guest, to);
     await begin(guest, volumeId, { from, to, file });
   }
   for (;;) {
-    const job = await jobs(guest, volumeId);
+    const job = await jobOf(guest, volumeId);
     if (job?.status === "ready") return to;
     if (job === null || job.status === "concluded") {
       await endVolumeCopy(guest, volumeId);
@@ -76,7 +76,7 @@ async function begin(
   try {
     await addVolumeNode(guest, { volumeId, node: to, file, isShared: false });
     await guest.execute("blockdev-mirror", {
-      ...{ "job-id": jobOf(volumeId), device: from, target: to, sync: "full", "copy-mode": "write-blocking" },
+      ...{ "job-id": jobId(volumeId), device: from, target: to, sync: "full", "copy-mode": "write-blocking" },
       "auto-dismiss": false,
     });
   } catch (error) {
@@ -88,7 +88,7 @@ async function begin(
 
 /** Whether the guest's volume and its copy are the same now. */
 export async function isCopied(guest: QemuMonitor, volumeId: string): Promise<boolean> {
-  return (await jobs(guest, volumeId))?.status === "ready";
+  return (await jobOf(guest, volumeId))?.status === "ready";
 }
 
 /**
@@ -98,9 +98,9 @@ export async function isCopied(guest: QemuMonitor, volumeId: string): Promise<bo
 export async function useCopy(guest: QemuMonitor, volumeId: string, copy: string): Promise<boolean> {
   const untilMs = performance.now() + END_MS;
   // A job that was told so before, or has failed, refuses.
-  await unlessRefused(guest.execute("job-complete", { id: jobOf(volumeId) }));
+  await unlessRefused(guest.execute("job-complete", { id: jobId(volumeId) }));
   for (;;) {
-    const job = await jobs(guest, volumeId);
+    const job = await jobOf(guest, volumeId);
     if (job === null || job.status === "concluded") break;
     if (performance.now() > untilMs)
       throw new QemuError(
@@ -117,7 +117,7 @@ export async function useCopy(guest: QemuMonitor, volumeId: string, copy: string
 /** Ends the copying of a volume, if there is one, and closes the file that the guest does not use. */
 export async function endVolumeCopy(guest: QemuMonitor, volumeId: string): Promise<void> {
   const untilMs = performance.now() + END_MS;
-  for (let job = await jobs(guest, volumeId); job !== null; job = await jobs(guest, volumeId)) {
+  for (let job = await jobOf(guest, volumeId); job !== null; job = await jobOf(guest, volumeId)) {
     if (job.status === "concluded") await unlessRefused(guest.execute("job-dismiss", { id: job.id }));
     else await unlessRefused(guest.execute("block-job-cancel", { device: job.id, force: true }));
     if (performance.now() > untilMs)
