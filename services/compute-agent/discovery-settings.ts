@@ -11,8 +11,8 @@ const cpuSet: Kind<readonly number[]> = {
 const megabytes = integer({ min: 0, max: 2 ** 31 - 1 });
 /** Nova allows 0 for "not set". Here the option is left out instead, since a ratio of 0 would offer nothing. */
 const ratio = float({ min: 0.001, max: 1_000_000 });
-/** Classes that are devices of a guest for an agent. A claim of any other class would get nothing on the host. */
 const DEVICE = /^([0-9a-f]{4}:[0-9a-f]{4}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:=([^+]*)((?:\+[^+]*)*))?$/i;
+/** The classes that a specification may give devices. They are among those for which guests get devices (`claimedDevices`): a claim of another class would get none. */
 const DEVICE_CLASS = /^(PGPU|FPGA|PCI_DEVICE|CUSTOM_PCI_[A-Z0-9_]{1,200})$/;
 const DEVICE_TRAIT = /^(HW|CUSTOM)_[A-Z0-9_]{1,240}$/;
 const device: Kind<DeviceSpecification> = {

@@ -36,7 +36,7 @@ export class PasswordChanger {
     this.#deps = deps;
   }
 
-  /** Always answers, and never rejects. The answer has no words of the driver, as in Nova: they could contain the password. */
+  /** Always answers, and never rejects. The driver's words are logged, and are not in the answer, as in Nova. */
   async change({ host, serverUuid, attemptId, query, password }: ChangePassword, from: ConductorStream): Promise<void> {
     const { driver, chains, clock, events, hosts } = this.#deps;
     const answer = ({ absent = false, unsupported = false, failed = "" }) =>
