@@ -1,4 +1,4 @@
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
 import { keptReason, type PastAttempt } from "./failure-message.ts";
 import { isHardGroup } from "./group-rule.ts";
@@ -102,11 +102,14 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
 
 /**
  * For an operation that changes the spec at its end, or when it is about to end: a volume that may be connected to the guest stays in the spec. At the end of a
- * replacement the other volume has the id of the first one.
+ * replacement the other volume has the id of the first one. Any other operation leaves the mark of a volume of which nobody knows whether it was replaced.
  */
-function specAtEnd({ kind, after }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
+function specAtEnd({ kind, after, volume }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
   if (!OPERATIONS[kind].newSpecAt.includes(to)) return undefined;
-  return isSuccess(to) ? { ...after, volumes: after.volumes.map(withoutReplacement) } : after;
+  if (kind !== "swap-volume" || !isSuccess(to)) return after;
+  const replaced = (one: ServerVolume): ServerVolume =>
+    one.volumeId === volume?.volumeId ? withoutReplacement(one) : one;
+  return { ...after, volumes: after.volumes.map(replaced) };
 }
 
 /** The server's home from now on, or undefined when it does not change. */

@@ -12,8 +12,8 @@ const VOLUME = volumeOf(1);
 const OTHER = volumeOf(2);
 type Kind = "attach-volume" | "detach-volume";
 
-function worldOf(kind: Kind): OperationWorld {
-  const before = serverSpec(1, { volumes: kind === "attach-volume" ? [OTHER] : [OTHER, VOLUME] });
+function worldOf(kind: Kind, other = OTHER): OperationWorld {
+  const before = serverSpec(1, { volumes: kind === "attach-volume" ? [other] : [other, VOLUME] });
   const value = {
     ...{ kind, statusBefore: "ACTIVE", before, selections: [], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
@@ -98,9 +98,10 @@ test.each(["attach-volume", "detach-volume"] as const)("%s waits for a host that
   expect(back.effects).toMatchObject([{ kind: "ask", ask: kind }]);
 });
 
-test("both volumes stay with a server whose host is fenced before it says whether the guest has changed over", () => {
+/** A guest that runs is to use volume 3 in the place of its volume, and has another volume besides. */
+function swapping(other = OTHER) {
   const volume = { ...VOLUME, replacedBy: volumeOf(3).volumeId };
-  const before = serverSpec(1, { volumes: [OTHER, VOLUME] });
+  const before = serverSpec(1, { volumes: [other, VOLUME] });
   const value = {
     ...{ kind: "swap-volume", statusBefore: "ACTIVE", before, selections: [], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
@@ -111,8 +112,39 @@ test("both volumes stay with a server whose host is fenced before it says whethe
   const mirrored = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
   const pivoting = stepOperation(world, mirrored.state, { kind: "committed", step: 1, revision: 2 });
   expect(pivoting.effects).toMatchObject([{ kind: "ask", ask: "pivot-volume", step: 2 }]);
+  return { world, pivoting, volume };
+}
+
+/** A volume of which nobody knows whether the guest uses it or volume 4. */
+const DOUBTFUL = { ...OTHER, replacedBy: volumeOf(4).volumeId };
+
+test("both volumes stay with a server whose host is fenced before it says whether the guest has changed over", () => {
+  const { world, pivoting, volume } = swapping();
   const fenced = stepOperation(world, pivoting.state, { kind: "host-fenced", step: 2, reason: "forced down" });
   expect(fenced.effects).toMatchObject([
     { write: { outcome: "error", server: { status: "ERROR", spec: { volumes: [OTHER, volume] } } } },
   ]);
 });
+
+test("a replacement waits for Cinder, says so, and ends with the volume's own id, while another volume stays in doubt", () => {
+  const { world, pivoting } = swapping(DOUBTFUL);
+  const pivoted = stepOperation(world, pivoting.state, { kind: "done", step: 2 });
+  const completing = stepOperation(world, pivoted.state, { kind: "committed", step: 2, revision: 3 });
+  expect(completing.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 3 }]);
+  const silence = { kind: "failed", step: 3, reason: "Cinder does not answer", final: false } as const;
+  const waiting = stepOperation(world, completing.state, silence);
+  const note =
+    "Waiting: Cinder was asked to let the other volume take the place of the server's volume, but has not: Cinder does not answer.";
+  expect(waiting.effects).toMatchObject([{ kind: "commit" }, { kind: "tell-wait", note }]);
+  const done = stepOperation(world, completing.state, { kind: "done", step: 3 });
+  expect(done.effects).toMatchObject(ended("success", [DOUBTFUL, VOLUME]));
+});
+
+test.each(["attach-volume", "detach-volume"] as const)(
+  "%s leaves it open which volume the guest uses in the place of another one, so that no other host guesses",
+  (kind) => {
+    const world = worldOf(kind, DOUBTFUL);
+    const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+    expect(done.effects).toMatchObject(ended("success", kind === "attach-volume" ? [DOUBTFUL, VOLUME] : [DOUBTFUL]));
+  },
+);

@@ -84,7 +84,8 @@ export class VolumeExtender {
     const known = server?.spec.volumes.find((one) => one.volumeId === row.id);
     const sizeGib = await volumes.sizeGibOf(row.id);
     if (server === null || known === undefined || sizeGib === null) return;
-    const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach: known.isMultiattach };
+    const { isMultiattach, replacedBy } = known;
+    const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach, replacedBy };
     const target = { action: "extend_volume", record, cell, server };
     await beginInCell(this.#deps, target, { kind: "extend-volume", carrier: {}, askedBy, volume });
   }
