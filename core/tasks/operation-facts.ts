@@ -37,7 +37,7 @@ export interface OperationFacts {
   readonly fenceWaived: boolean;
   /** Only for a rescue: the image from which the guest is booted. */
   readonly rescueImage: RescueImage | null;
-  /** Only for attaching, detaching and replacing a volume. */
+  /** Only for attaching, detaching, extending and replacing a volume. */
   readonly volume: ServerVolume | null;
 }
 

@@ -41,7 +41,7 @@ export async function beginInCell(
     readonly rescueImage?: RescueImage;
     /** Called once every check has passed, before the operation begins. May be called several times. */
     readonly prepare?: () => Promise<void>;
-    /** The volume that is attached or detached. */
+    /** The volume that is attached, detached, extended or replaced. */
     readonly volume?: ServerVolume;
   },
 ): Promise<void> {

@@ -21,17 +21,13 @@ export const isOfValue = ({ tokens }: TokenSource): boolean => tokens.every((tok
 
 type TextOf = (name: string) => string | undefined;
 
-/** Filters by a pattern that only servers with a rare field pass. */
-const BY_FIELD: readonly {
-  readonly filters: readonly string[];
-  readonly field: RareField;
-  readonly isChangeable: boolean;
-}[] = [
-  { filters: ["access_ip_v4"], field: "access_ip_v4", isChangeable: true },
-  { filters: ["access_ip_v6"], field: "access_ip_v6", isChangeable: true },
+/** Filters, each by a pattern for the field of its name, which only servers with that field pass. */
+const BY_FIELD: readonly { readonly field: RareField; readonly isChangeable: boolean }[] = [
+  { field: "access_ip_v4", isChangeable: true },
+  { field: "access_ip_v6", isChangeable: true },
   // A server without the property has the value "" of it.
-  { filters: ["kernel_id"], field: "kernel_id", isChangeable: false },
-  { filters: ["ramdisk_id"], field: "ramdisk_id", isChangeable: false },
+  { field: "kernel_id", isChangeable: false },
+  { field: "ramdisk_id", isChangeable: false },
 ];
 /** What a text needs to be found by the index of names. */
 const WORD = /[a-z0-9]{3,}/g;
@@ -47,12 +43,11 @@ export function tokenSourceOf(text: TextOf, configDrive: boolean | undefined): T
   if (text("ip6") !== undefined) return source(["ip6"]);
   if (configDrive === true) return source(["config_drive"]);
   if (text("auto_disk_config") === "0") return source(["manual_disk"], true);
-  for (const { filters, field, isChangeable } of BY_FIELD)
-    for (const filter of filters) {
-      const asked = text(filter);
-      if (asked !== undefined && (isChangeable || !readPattern(filter, asked).matches("")))
-        return source([field], isChangeable);
-    }
+  for (const { field, isChangeable } of BY_FIELD) {
+    const asked = text(field);
+    if (asked !== undefined && (isChangeable || !readPattern(field, asked).matches("")))
+      return source([field], isChangeable);
+  }
   const word = wordOf(readPattern("hostname", text("hostname") ?? "").contains);
   if (word !== null) return source(["hostname"], true, [{ hasWord: word }, { oddlyNamed: true }]);
   const described = readPattern("description", text("description") ?? text("display_description") ?? "").contains;

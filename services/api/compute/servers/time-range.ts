@@ -2,10 +2,7 @@ import type { TimeRange } from "../../../../core/stores/api/api-store.ts";
 
 const PARTS = /^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)Z?)?)?)?)?)?$/;
 
-/**
- * Returns the time whose texts in ISO 8601 contain this beginning of one: `2026-03` is a month. Null when the text is not one that only the
- * beginning of a time can contain.
- */
+/** Reads the beginning of a time in ISO 8601: `2026-03` is that month. Null for a text that may also be found elsewhere in such a time, or nowhere. */
 export function timeRangeOf(text: string): TimeRange | null {
   const [, ...found] = PARTS.exec(text) ?? [];
   const given = found.filter((part) => part !== undefined).map(Number);
