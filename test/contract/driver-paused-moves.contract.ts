@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Driver } from "../../services/compute-agent/driver.ts";
-import type { DriverScene } from "./driver-scene.ts";
+import { type DriverScene, requireLive } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
 const ignored = () => undefined;
@@ -57,8 +57,4 @@ export function driverPausedMovesContract(
       }
     },
   );
-}
-
-function requireLive(driver: Driver, skip: (why: string) => void): void {
-  if (!driver.capabilities.has("live-migrate")) skip("the driver cannot move running guests");
 }

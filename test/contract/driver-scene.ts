@@ -94,3 +94,8 @@ function addressOf(outcome: PrepareOutcome): string {
   if (outcome.kind === "failed") throw new Error(outcome.reason);
   return outcome.listensAt ?? "";
 }
+
+/** Skips a test of a driver that cannot move guests with their memory. */
+export function requireLive(driver: Driver, skip: (why: string) => void): void {
+  if (!driver.capabilities.has("live-migrate")) skip("the driver cannot move running guests");
+}

@@ -5,7 +5,7 @@ import { eventually } from "../rigs/eventually.ts";
 import { driverConsoleContract } from "./driver-console.contract.ts";
 import { driverDevicesContract } from "./driver-devices.contract.ts";
 import { driverPausedMovesContract } from "./driver-paused-moves.contract.ts";
-import { DriverScene, type DriverSubject } from "./driver-scene.ts";
+import { DriverScene, type DriverSubject, requireLive } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
 const ignored = () => undefined;
@@ -352,10 +352,6 @@ export function driverContract(
 }
 
 /** Skips the test for a driver that hands no running guests over. */
-function requireLive(driver: Driver, skip: (why: string) => void): void {
-  if (!driver.capabilities.has("live-migrate")) skip("the driver cannot move running guests");
-}
-
 function requireRescue(driver: Driver, skip: (why: string) => void): void {
   if (!driver.capabilities.has("rescue")) skip("the driver cannot rescue guests");
 }
