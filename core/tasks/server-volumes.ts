@@ -5,6 +5,14 @@ export function bootsFromVolume({ volumes }: Pick<ServerSpec, "volumes">): boole
   return volumes.some(({ isRoot }) => isRoot);
 }
 
+/**
+ * A volume of which nobody but the guest's host knows whether the guest uses it or the one that was to replace it; undefined if there is none.
+ * While a replacement is under way, this is true of its volume, too.
+ */
+export function volumeInDoubt({ volumes }: Pick<ServerSpec, "volumes">): ServerVolume | undefined {
+  return volumes.find(({ replacedBy }) => replacedBy !== "");
+}
+
 /** The volumes after one of them was attached, or else detached. The result is the same when it was among them, or not, before. */
 export function volumesAfter(
   volumes: readonly ServerVolume[],

@@ -2,6 +2,7 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
+import { volumeInDoubt } from "../../core/tasks/server-volumes.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
@@ -131,8 +132,7 @@ export class OrderBinding {
     // A guest that may use the other volume already goes on to its end, whatever Cinder says. If Cinder does not agree with that end, an operator decides.
     if (ask === "pivot-volume" && !this.#mayHavePivoted)
       return this.#facts.volume && this.#needs.confirmReplacement(this.#facts.volume, need);
-    const doubtful =
-      ask === "prepare" ? this.#facts.after.volumes.find(({ replacedBy }) => replacedBy !== "") : undefined;
+    const doubtful = ask === "prepare" ? volumeInDoubt(this.#facts.after) : undefined;
     if (doubtful !== undefined) return Promise.resolve(failed(inDoubt(doubtful), true));
     const step = this.#portStep(ask);
     const server = { uuid, ports: step === null ? [] : ports, portRequests, volumes: this.#volumesFor(ask) };

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import type { ApiSettings } from "../../../services/api/settings.ts";
+import { volumeOf } from "../../rigs/begin-operation.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -47,4 +48,28 @@ test("a server that is shelved keeps its host by default", async () => {
   expect((await act(id, "shelve")).statusCode).toBe(202);
   expect(operations()).toEqual(["shelve"]);
   expect(await actionsOf(id)).toEqual(["shelve", "create"]);
+});
+
+test("a server keeps its host while that alone knows which of two volumes the guest uses", async () => {
+  const id = await active({ shelvedOffloadTime: 0 });
+  const { store } = rig.cell("north");
+  const [server] = await store.servers([id]);
+  const volumes = [{ ...volumeOf(1), replacedBy: volumeOf(2).volumeId }];
+  const patch = { serverUuid: id, revision: server!.revision, change: { steps: [] } };
+  expect(await store.patchHoldings([{ ...patch, spec: { ...server!.spec, volumes } }])).toMatchObject([
+    { kind: "patched" },
+  ]);
+  for (const [action, token] of [
+    ["shelve", OWNER],
+    ["shelveOffload", "admin"],
+  ] as const) {
+    const refused = await act(id, action, token);
+    expect([refused.statusCode, refused.json().conflictingRequest?.message]).toEqual([
+      409,
+      expect.stringContaining(
+        `whether its guest uses volume ${volumeOf(1).volumeId} or volume ${volumeOf(2).volumeId}`,
+      ),
+    ]);
+  }
+  expect(operations()).toEqual([]);
 });

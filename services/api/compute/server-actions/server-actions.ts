@@ -9,6 +9,7 @@ import { addFloatingIp, removeFloatingIp } from "../floating-ips/floating-ip-act
 import { refreshRequests } from "../neutron-ports/refresh-requests.ts";
 import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
 import { addSecurityGroup, removeSecurityGroup } from "../security-groups/security-group-actions.ts";
+import { refuseInDoubt } from "../server-volumes/refuse-in-doubt.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import { noteAction } from "../servers/note-action.ts";
@@ -107,6 +108,7 @@ async function offload(
   { imagesPerProjectMax }: ActionOptions,
   target: ActionTarget,
 ): Promise<ActionResult> {
+  refuseInDoubt(target);
   if (deps.images !== null && !bootsFromVolume(target.server.spec))
     await acceptSnapshot(deps, target, shelvedImage(target), { ...one, ownedMax: imagesPerProjectMax });
   else await beginInCell(deps, target, { kind: "shelve-offload", carrier: one.carrier, askedBy: callerOf(one.call) });
