@@ -50,6 +50,26 @@ describe("PCI devices in the tree", () => {
     expect(warnings.join()).toContain("physical-networks names cards that the host does not have: ens9");
   });
 
+  test("a card that is named under several physical networks is connected to the first one, and a warning names the others", () => {
+    const nic = { name: "ens1f0", macAddress: null, speedMbps: null, master: null };
+    const [byName, byAddress] = [
+      { name: "a", card: "ens1f0" },
+      { name: "b", card: "0000:3b:00.0" },
+    ];
+    const seen = (...physicalNetworks: readonly PhysicalNetwork[]) => {
+      const { tree, warnings } = build(twoNodes({ pci: [{ ...card, nics: [nic] }, ...vfs] }), { physicalNetworks });
+      if (tree.kind !== "tree") throw new Error(tree.reason);
+      return { networks: tree.devices.map(({ physicalNetwork }) => physicalNetwork), warnings };
+    };
+    expect(seen(byAddress, byName)).toEqual({
+      networks: ["b"],
+      warnings: [
+        "physical-networks connects 0000:3b:00.0 to several networks: it counts as connected to b, and not to a",
+      ],
+    });
+    expect(seen(byName, { ...byAddress, name: "a" })).toEqual({ networks: ["a"], warnings: [] });
+  });
+
   test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {
     expect(below(rootOf(twoNodes({ pci: [card] }), { pciDevices: named("0000:3b:00.0") }))["0000:3b:00.0"]).toEqual({
       CUSTOM_PCI_8086_1572: { total: 1 },

@@ -64,7 +64,7 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
     const inventories = divided?.inventories ?? totalsOf(functions);
     if (Object.keys(inventories).length === 0) return [];
     const isNic = inventories.SRIOV_NET_VF !== undefined;
-    const physicalNetwork = isNic ? networkOf(device, offer) : null;
+    const physicalNetwork = isNic ? networkOf(device, offer, warn) : null;
     const ofNetwork = physicalNetwork === null ? [] : [physicalNetworkTrait(physicalNetwork)];
     const traits = [
       ...["COMPUTE_MANAGED_PCI_DEVICE", ...(isNic ? ["HW_NIC_SRIOV", ...ofNetwork] : [])],
@@ -83,9 +83,15 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
   });
 }
 
-function networkOf({ address, nics }: PciDevice, { physicalNetworks }: PciOffer): string | null {
+function networkOf({ address, nics }: PciDevice, { physicalNetworks }: PciOffer, warn: Warn): string | null {
   const names = [address.toLowerCase(), ...nics.map(({ name }) => name)];
-  return physicalNetworks.find(({ card }) => names.includes(card))?.name ?? null;
+  const own = physicalNetworks.filter(({ card }) => names.includes(card)).map(({ name }) => name);
+  const [first = null, ...others] = new Set(own);
+  if (others.length > 0)
+    warn(
+      `physical-networks connects ${address} to several networks: it counts as connected to ${first}, and not to ${others.join(",")}`,
+    );
+  return first;
 }
 
 const vendorInfoOf = ({ vendor, device }: PciDevice): string | null =>
