@@ -9,8 +9,8 @@ export interface NodesByMemory {
 
 /**
  * The nodes that have memory, each also with the CPUs of those nodes without memory that are nearest to it, of several the one with the lowest
- * id. A guest on one node needs both, and the kernel gives processes on such CPUs the memory of that node, too. A node stays as it is if it
- * has memory, if its memory is unknown, or if its distances are.
+ * id. A guest on one node needs both, and the kernel gives processes on such CPUs the memory of that node, too. A node of unknown memory counts
+ * as one with memory. So it stays as it is, and a node whose distances are unknown does, too.
  */
 export function joinNearestMemory({ nodes, online }: NodesByMemory, warn: Warn): readonly NumaNode[] {
   const withMemory = nodes.filter((node) => node.memoryBytes !== 0);
