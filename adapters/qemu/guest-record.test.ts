@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readGuestRecord } from "./guest-record.ts";
+import { guestRecord } from "../../test/rigs/guest-record.ts";
+import { readGuestRecord, writeGuestRecord } from "./guest-record.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -18,4 +20,12 @@ test("a directory without a record has no guest", () => {
 test("a record that cannot be read is not treated as absent, since an evacuation would then build new disks", () => {
   mkdirSync(join(dir, "guest.json"));
   expect(() => readGuestRecord(dir)).toThrow(/guest\.json cannot be read: EISDIR/);
+});
+
+test("a record leaves room for the next one, also on a file system that compresses", async () => {
+  for (let index = 0; index < 2; index += 1) {
+    await writeGuestRecord(dir, guestRecord());
+    expect(deflateSync(readFileSync(join(dir, "guest.json.new"))).length).toBeGreaterThanOrEqual(16_384);
+  }
+  expect(readGuestRecord(dir)).toEqual(guestRecord());
 });

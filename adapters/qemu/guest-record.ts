@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { constants, readFileSync, rmSync } from "node:fs";
 import { type FileHandle, open, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -64,8 +65,8 @@ export async function writeGuestRecord(dir: string, record: GuestRecord): Promis
   await rename(spare, path);
   const folder = await open(dirname(path));
   await folder.sync().finally(() => folder.close());
-  // Without a spare, the next record needs room of its own.
-  await writeFile(spare, Buffer.alloc(SPARE_BYTES), { mode: 0o600 }).catch(() => undefined);
+  // Without a spare, the next record needs room of its own. A file system that compresses keeps no room for zeros.
+  await writeFile(spare, randomBytes(SPARE_BYTES), { mode: 0o600 }).catch(() => undefined);
 }
 
 async function writeAll(file: FileHandle, text: Buffer): Promise<void> {

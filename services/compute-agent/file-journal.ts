@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import {
   type FileHandle,
   mkdir,
@@ -33,8 +34,8 @@ type Order =
  * on disk (fdatasync) before the next one is written, so a crash can tear only the last line. No caller was told that its records are
  * durable, so it is dropped. A torn line lacks its end, or contains zeros where the disk had not yet written. Any other bad line was
  * damaged after it was written. `load` then rejects and says which line it is and what can be done. From `load` to `close` the journal is
- * locked against other processes. A reserve of space is kept in a file beside it and given up when the disk is full, so that the agent goes on meanwhile. It is
- * made again when there is room.
+ * locked against other processes. A reserve of space is kept in a file beside it and given up when the disk is full, so that the agent goes
+ * on meanwhile. It is made again when there is room.
  */
 export class FileJournal implements Journal {
   readonly #path: string;
@@ -161,7 +162,8 @@ export class FileJournal implements Journal {
     this.#writesWithoutReserve = null;
     const found = await stat(this.#reserve).catch(() => null);
     if (found?.size === RESERVE_BYTES) return;
-    await writeFile(this.#reserve, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 }).catch(() => this.#giveUpReserve());
+    // A file system that compresses keeps no room for zeros.
+    await writeFile(this.#reserve, randomBytes(RESERVE_BYTES), { mode: 0o600 }).catch(() => this.#giveUpReserve());
   }
 
   /** Makes the reserve again some time after it was given up, if others then have room, too. */

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { agentJournalContract } from "../../test/contract/agent-journal.contract.ts";
 import { FileJournal } from "./file-journal.ts";
@@ -36,6 +37,11 @@ describe("the journal's file", () => {
     await journal.close();
     return path;
   }
+
+  test("has a reserve that takes its room also on a file system that compresses", async () => {
+    const reserve = await readFile(`${await written()}.reserve`);
+    expect(deflateSync(reserve).length).toBeGreaterThanOrEqual(1_048_576);
+  });
 
   test("drops only a torn last line, and appends after the rest", async () => {
     const path = await written();
