@@ -64,10 +64,14 @@ export function functionsOfGuests({
   };
 }
 
-/** Whether a guest runs with a PCI function. The QEMU of a guest whose record cannot be read says by its arguments which functions it has. */
+/**
+ * Whether a guest runs with a PCI function. The QEMU of a guest whose record cannot be read says by its arguments which functions it has. The record is looked at
+ * first, because all processes of the host are looked through for a guest that has stopped.
+ */
 function runsWith(dir: string, record: DeviceRecord | null, address: string): boolean {
+  const devices = record?.pinning?.devices ?? [];
+  if (record !== null && devices.every((device) => deviceName(device) !== address)) return false;
   const running = findRunningQemu(dir);
   if (running === null) return false;
-  if (record !== null) return (record.pinning?.devices ?? []).some((device) => deviceName(device) === address);
-  return readFileSync(`/proc/${running.pid}/cmdline`, "latin1").includes(address);
+  return record !== null || readFileSync(`/proc/${running.pid}/cmdline`, "latin1").includes(address);
 }
