@@ -107,24 +107,30 @@ test("a machine of two NUMA nodes keeps them while their directory cannot be rea
   expect(kept.warnings.join("\n")).toContain("the NUMA nodes could not be read this time");
 });
 
-test("CPUs that were given to the nearest memory stay there while the distances cannot be read", () => {
-  const apart = {
-    ...files,
-    [`${NODE}/node0/meminfo`]: "Node 0 MemTotal: 0 kB\n",
-    [`${NODE}/node0/distance`]: "10 20\n",
-    [`${NODE}/node1/meminfo`]: "Node 1 MemTotal: 4194304 kB\n",
-    [`${NODE}/node1/cpulist`]: "\n",
-    [`${NODE}/node1/distance`]: "20 10\n",
-  };
-  const before = lookAt(apart);
-  expect(before.numaNodes).toEqual([
-    { id: 1, memoryBytes: 4 * 1024 ** 3, cpus: [0, 1, 2, 3], distances: [10], joinedNodes: [0] },
-  ]);
-  const { [`${NODE}/node0/distance`]: _distances, ...unread } = apart;
-  const kept = keepKnown(before, lookAt(unread));
-  expect(kept.numaNodes).toEqual(before.numaNodes);
-  expect(kept.warnings.join("\n")).toContain("the distances of a NUMA node without memory could not be read this time");
-});
+test.each([
+  ["distance", "the distances of a NUMA node without memory could not be read this time"],
+  ["meminfo", "the memory of NUMA node 0 could not be read this time"],
+])(
+  "CPUs that were given to the nearest memory stay there while the file %s of their node cannot be read",
+  (file, why) => {
+    const apart = {
+      ...files,
+      [`${NODE}/node0/meminfo`]: "Node 0 MemTotal: 0 kB\n",
+      [`${NODE}/node0/distance`]: "10 20\n",
+      [`${NODE}/node1/meminfo`]: "Node 1 MemTotal: 4194304 kB\n",
+      [`${NODE}/node1/cpulist`]: "\n",
+      [`${NODE}/node1/distance`]: "20 10\n",
+    };
+    const before = lookAt(apart);
+    expect(before.numaNodes).toEqual([
+      { id: 1, memoryBytes: 4 * 1024 ** 3, cpus: [0, 1, 2, 3], distances: [10], joinedNodes: [0] },
+    ]);
+    const unread = Object.fromEntries(Object.entries(apart).filter(([path]) => path !== `${NODE}/node0/${file}`));
+    const kept = keepKnown(before, lookAt(unread));
+    expect(kept.numaNodes).toEqual(before.numaNodes);
+    expect(kept.warnings.join("\n")).toContain(why);
+  },
+);
 
 test("takes a value that could be read, whether it has risen or fallen, and forgets a device that was removed", () => {
   const now = lookAt({

@@ -46,8 +46,8 @@ export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedH
 type Keep = <Value>(what: string, old: Value, value: Value) => Value;
 
 function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, keep: Keep): readonly NumaNode[] | null {
-  if (nodes !== null && before.numaNodes !== null && isParted(nodes, before.numaNodes))
-    return keep<readonly NumaNode[] | null>("the distances of a NUMA node without memory", before.numaNodes, null);
+  const unread = nodes === null || before.numaNodes === null ? null : partedBy(nodes, before.numaNodes);
+  if (unread !== null) return keep<readonly NumaNode[] | null>(unread, before.numaNodes, null);
   return (
     nodes?.map((node) => {
       const old = before.numaNodes?.find(({ id }) => id === node.id);
@@ -61,12 +61,14 @@ function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, ke
   );
 }
 
-/** Whether a node without memory stands alone only because its distances, by which its CPUs were given to another node, are unknown now. */
-function isParted(nodes: readonly NumaNode[], before: readonly NumaNode[]): boolean {
-  return nodes.some(
-    ({ id, memoryBytes, distances }) =>
-      memoryBytes === 0 && distances === null && before.some(({ joinedNodes }) => joinedNodes?.includes(id)),
-  );
+/** What could not be read of a node without memory, so that its CPUs, which were given to another node, stand alone now. Null if there is none. */
+function partedBy(nodes: readonly NumaNode[], before: readonly NumaNode[]): string | null {
+  for (const { id, memoryBytes, distances } of nodes) {
+    if (!before.some(({ joinedNodes }) => joinedNodes?.includes(id))) continue;
+    if (memoryBytes === null) return `the memory of NUMA node ${id}`;
+    if (memoryBytes === 0 && distances === null) return "the distances of a NUMA node without memory";
+  }
+  return null;
 }
 
 function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, keep: Keep): InspectedHost["hugepages"] {
