@@ -10,10 +10,15 @@ import type { ListQuery } from "./list-query.ts";
 const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 const TOKENS: ListSource = { kind: "tokens", tokens: ["ip6"], isChangeable: false, named: [] };
 const STATES: ListSource = { kind: "states", shown: new Set(["ERROR"]) };
+const LOCKED: ListSource = { kind: "locked" };
 const BY_VM_STATE = [{ key: "vm_state", descending: false }] as unknown as ListQuery["order"];
 
 /** A cell in which the project p has three servers, and other projects have many. The numbers say which of p's servers an index finds. */
-function cloudOf(found: { readonly tokens: readonly number[] | "too many"; readonly states: number }) {
+function cloudOf(found: {
+  readonly tokens: readonly number[] | "too many";
+  readonly states: number;
+  readonly locked?: number;
+}) {
   const records = [1, 2, 3].map(
     (number): RequestRecord => ({
       ...{ serverUuid: uuidOf(number), state: "dispatched", cell: "east", assignment: 0, changes: null, fault: null },
@@ -38,7 +43,10 @@ function cloudOf(found: { readonly tokens: readonly number[] | "too many"; reado
   const deps = {
     store: {
       requests: async (uuids: readonly string[]) => records.filter(({ serverUuid }) => uuids.includes(serverUuid)),
-      listRequests: async (_query: RequestQuery) => [],
+      listRequests: async ({ locked, limit }: RequestQuery) =>
+        locked === true
+          ? Array.from({ length: Math.min(limit, found.locked ?? 0) }, (_, at) => ({ serverUuid: uuidOf(at + 1) }))
+          : [],
       scanRequests: async (_scan: RequestScan) => {
         asked.push(["scan"]);
         return { records, resumeAt: null };
@@ -92,4 +100,12 @@ test("where one index finds too many servers the next one is asked", async () =>
 test("a list that no index finds is left to the walk in its order", async () => {
   const { list } = cloudOf({ tokens: "too many", states: 20_000 });
   expect(await list([STATES, TOKENS], null)).toBeUndefined();
+});
+
+test("where more servers are locked than one call can sort the next index is asked, and the list is refused if that does not help", async () => {
+  const few = cloudOf({ tokens: [2], states: 0, locked: 20_000 });
+  expect(await few.list([LOCKED, TOKENS], null)).toEqual([2]);
+  const many = cloudOf({ tokens: "too many", states: 0, locked: 20_000 });
+  await expect(many.list([LOCKED, TOKENS], null)).rejects.toMatchObject({ status: 400 });
+  await expect(many.list([LOCKED], null)).rejects.toMatchObject({ status: 400 });
 });

@@ -116,13 +116,16 @@ export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker
   return { servers: page, nextMarker: page.length < wanted.length ? (page.at(-1)?.server.uuid ?? null) : null };
 }
 
-/** Returns what the first source finds that finds no more than one call can sort. Null when none does. */
+/**
+ * Returns what the first source finds that finds no more than one call can sort. Null when none does, or a refusal if a scan might not find the servers of one
+ * of them soon.
+ */
 async function fewPlaces(deps: Deps, query: ListQuery): Promise<readonly ListPosition[] | null> {
   for (const source of query.sources) {
     const places = await placesOf(deps, query, source);
     if (places !== null && places.length <= SORTED_MAX) return places;
-    if (!FOUND_BY_SCAN.has(source.kind)) refuseSorting();
   }
+  if (query.sources.some(({ kind }) => !FOUND_BY_SCAN.has(kind))) refuseSorting();
   return null;
 }
 
@@ -155,12 +158,11 @@ async function placesInZone(
   hosts: readonly string[],
   projectId: string | null,
 ): Promise<readonly ListPosition[] | null> {
-  const [homeless, ...answers] = await Promise.all([
-    findByState(deps, { projectId, shown: STATUSES_WITHOUT_HOST, limit: SORTED_MAX }),
-    ...Array.from(deps.cells.values(), (cell) =>
-      cell.operations((store) => store.serversOnHosts(hosts, SORTED_MAX + 1)),
-    ),
-  ]);
+  const homeless = await findByState(deps, { projectId, shown: STATUSES_WITHOUT_HOST, limit: SORTED_MAX });
+  // The hosts are asked last: a server that gets a host meanwhile is found there.
+  const answers = await Promise.all(
+    Array.from(deps.cells.values(), (cell) => cell.operations((store) => store.serversOnHosts(hosts, SORTED_MAX + 1))),
+  );
   const found = new Map(homeless.map((place) => [place.uuid, place]));
   for (const answer of answers) {
     if (answer.kind === "unreachable") return null;

@@ -4,13 +4,15 @@ import type { RequestQuery } from "../../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { findByState } from "./list-by-state.ts";
 import { findByTokens } from "./list-by-tokens.ts";
+import { listFound } from "./list-found.ts";
+import type { ListQuery } from "./list-query.ts";
 import { stretchReader } from "./read-stretches.ts";
 
 const UUID = "00000000-0000-4000-8000-000000000001";
 const PLACE = { uuid: UUID, createdAtMs: 1 };
 
 /** A server that waits for a host when a cell is asked first, and is in the cell right afterwards. The API database takes longer to answer. */
-function arriving() {
+function arriving(status: "BUILD" | "ACTIVE" = "BUILD") {
   let isInCell = false;
   const spec = ServerSpec.fromPartial({ uuid: UUID, projectId: "p", userId: "ann" });
   const record = { ...{ serverUuid: UUID, createdAtMs: 1, spec, fault: null, softlyDeleted: false, changes: null } };
@@ -18,7 +20,7 @@ function arriving() {
     ...record,
     ...(isInCell ? { state: "dispatched", cell: "east" } : { state: "accepted", cell: null }),
   });
-  const server = { ...PLACE, spec, status: "BUILD" };
+  const server = { ...PLACE, spec, status };
   const answer = (value: unknown) => ({ kind: "answer", value });
   const asked = <T>(value: T): T | readonly [] => {
     const before = isInCell;
@@ -27,7 +29,8 @@ function arriving() {
   };
   const cell = {
     serversByTokens: async () => answer(asked([PLACE])),
-    serversByStatus: async () => answer(asked([PLACE])),
+    serversByStatus: async () => answer(asked(status === "BUILD" ? [PLACE] : [])),
+    serversOnHosts: async () => answer(asked([PLACE])),
     serversByAttribute: async () => answer({ servers: asked([server]), resumeAt: null }),
   };
   const store = {
@@ -60,4 +63,13 @@ test("a server that comes into its cell while servers are looked for by an attri
   const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
   const { known } = await stretchReader(arriving(), asked, "newest-first", null)(9);
   expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);
+});
+
+test("a server that gets a host and runs while servers are looked for by a zone is found", async () => {
+  const query = {
+    ...{ projectId: null, limit: 9, marker: null, nameContains: null, softDeleted: false, order: null },
+    ...{ matches: null, sources: [{ kind: "zone", hosts: ["host-1"] }] },
+  } as unknown as ListQuery;
+  const page = await listFound(arriving("ACTIVE") as unknown as Parameters<typeof listFound>[0], query, null);
+  expect(page?.servers.map(({ server }) => server.uuid)).toEqual([UUID]);
 });
