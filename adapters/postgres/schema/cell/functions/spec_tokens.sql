@@ -2,6 +2,9 @@
 -- fixed addresses. Null for a server without any. core/stores/cell/spec-tokens.ts does the same. An index uses this function, so its result for a
 -- message must never change. The index asks for each new server, most of which have no token, so the bytes with which these fields begin are looked for
 -- first, which is exact where there are none. Nearly every server has a description, its name, which counts as none.
+-- Its loop is also in message_late_field, and a simpler one in message_field. Inserts pay for each step: with one loop for all fields, message_field, which each
+-- new server needs three times, takes a quarter longer (1 microsecond). Nor can these functions simply call a common one: `reindex` runs without a search path
+-- and would not find it.
 create or replace function spec_tokens(message bytea) returns text[]
   language plpgsql immutable strict parallel safe
 as $$
