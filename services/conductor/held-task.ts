@@ -17,7 +17,7 @@ export type Permission = "given" | "lost" | "beside-quarantined";
  * It may have lost the task without noticing, because it was slow or cut off from the database. While a host stays connected, an order of the former
  * owner is repeated or outdone by those of the present one. But a host that was fenced and comes back may have guests of moves that have ended without
  * it, and it obeys such an order (law 4). So before an operation gives its first order to a host over a new connection, the database must have
- * confirmed the task after the connection was accepted. A repeated `prepare` (`DestinationAddresses`) and the `stop` at the source of an evacuation
+ * confirmed the task after the connection was accepted. A repeated `prepare` (`PreparedDestinations`) and the `stop` at the source of an evacuation
  * (`EvacuatedSource`) do not wait for this: neither makes a guest run.
  *
  * And another guest of the server may have come into quarantine since the operation began, or before a restored database had the operation continued.

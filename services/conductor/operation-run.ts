@@ -25,7 +25,6 @@ import {
   type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
-import { DestinationAddresses } from "./destination-addresses.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
 import { HeldTask, type Permission } from "./held-task.ts";
 import {
@@ -43,6 +42,7 @@ import {
 } from "./operation-orders.ts";
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
+import { PreparedDestinations } from "./prepared-destinations.ts";
 import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfRefusal } from "./read-refusal.ts";
 import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
@@ -61,7 +61,7 @@ export class OperationRun implements TaskRun {
   #state: OperationState | null = null;
   #abandoned = false;
   #asked: AskedGuest | null = null;
-  readonly #addresses: DestinationAddresses;
+  readonly #destinations: PreparedDestinations;
   readonly #binding: OrderBinding;
   readonly #held: HeldTask;
   /** The source of an evacuation, while its guest is being stopped. */
@@ -74,8 +74,8 @@ export class OperationRun implements TaskRun {
     this.#ports = ports;
     this.#timers = new RunTimers(ports.clock);
     this.#span = span;
-    this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
-    this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#addresses.devicesOf(at));
+    this.#destinations = new PreparedDestinations(facts, this.tenure, ports);
+    this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#destinations.devicesOf(at));
     this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
@@ -121,7 +121,7 @@ export class OperationRun implements TaskRun {
       this.#ports.events.reportDropped(null, report.host, "attempt");
       return;
     }
-    const answersQuestion = this.#addresses.told(report, selection);
+    const answersQuestion = this.#destinations.told(report, selection);
     const isAt = asked?.selection === selection;
     if (isAt && (asked.ask === "hand-over" || (asked.ask === "start-destination" && answersQuestion))) {
       if (answersQuestion) this.#send();
@@ -287,8 +287,8 @@ export class OperationRun implements TaskRun {
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
-    const unfit = this.#addresses.whyNotTo(asked);
-    if (this.#addresses.lacks(asked)) this.#learnAddress(asked);
+    const unfit = this.#destinations.whyNotTo(asked);
+    if (this.#destinations.lacks(asked)) this.#askDestination(asked);
     else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
     else if (this.#binding.holdsUp(asked, isWanted, bound)) return;
     else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
@@ -312,20 +312,20 @@ export class OperationRun implements TaskRun {
   }
 
   #orderFor(asked: AskedGuest): ConductorMessage {
-    const listensAt = this.#addresses.of(asked.selection);
+    const listensAt = this.#destinations.addressOf(asked.selection);
     const { attemptTimeoutMs: timeoutMs } = this.#ports.settings;
     const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), listensAt, timeoutMs };
     return orderOf(this.#world.facts, asked, { ...at, traceparent: this.#span.traceparent });
   }
 
-  #learnAddress(asked: AskedGuest): void {
-    this.#addresses.ask(asked, this.#span.traceparent);
+  #askDestination(asked: AskedGuest): void {
+    this.#destinations.ask(asked, this.#span.traceparent);
     const goOn = (end: "released" | "unknown") => {
       if (end === "released") this.#release();
       else if (this.#asked?.step === asked.step) this.#send();
     };
     // The promise rejects only when the conductor stops.
-    const giveUp = () => void this.#addresses.doWithout(asked.selection).then(goOn, () => this.abandon());
+    const giveUp = () => void this.#destinations.doWithout(asked.selection).then(goOn, () => this.abandon());
     this.#timers.wait(this.#ports.settings.hostGraceMs, giveUp);
   }
 

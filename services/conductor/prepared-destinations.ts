@@ -12,16 +12,16 @@ import type { RunPorts } from "./task-run.ts";
 const RELEASES_MAX = 3;
 
 /**
- * The addresses at which the destinations of one operation listen for a hand-over, and the functions of the destinations that connect the server's direct
- * ports. A destination names both when it reports that its guest is prepared. They are kept in memory only: a conductor that takes the task over asks the
+ * What the destinations of one operation have said when they reported that their guests are prepared: the addresses at which they listen for a hand-over, and
+ * the functions of the hosts that connect the server's direct ports. It is kept in memory only: a conductor that takes the task over asks the
  * destination again, with a repeated `Build`, which is answered by the attempt's state out of the agent's records.
  */
-export class DestinationAddresses {
+export class PreparedDestinations {
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
   readonly #ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">;
   /** By selection. Empty where a destination named no address, or did not answer. */
-  readonly #known = new Map<number, string>();
+  readonly #addresses = new Map<number, string>();
   readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
 
@@ -31,9 +31,9 @@ export class DestinationAddresses {
     this.#ports = ports;
   }
 
-  /** Empty where nothing is known of the destination. */
-  of(selection: number): string {
-    return this.#known.get(selection) ?? "";
+  /** Where the destination listens for a hand-over. Empty where nothing is known of it. */
+  addressOf(selection: number): string {
+    return this.#addresses.get(selection) ?? "";
   }
 
   /** The functions that connect the server's direct ports at the destination. Empty where the destination named none. */
@@ -44,7 +44,7 @@ export class DestinationAddresses {
   /** Whether the destination must be asked before the order: for its address, or for the functions to which the server's direct ports are bound there. */
   lacks({ ask, selection }: Pick<AskEffect, "ask" | "selection">): boolean {
     const needs = ask === "hand-over" || (ask === "start-destination" && directPortIds(this.#facts.after).size > 0);
-    return needs && !this.#known.has(selection);
+    return needs && !this.#addresses.has(selection);
   }
 
   /**
@@ -53,7 +53,7 @@ export class DestinationAddresses {
    */
   whyNotTo({ ask, selection }: Pick<AskEffect, "ask" | "selection">): string | null {
     if (ask !== "hand-over" || !isLiveMove(this.#facts.kind)) return null;
-    if (!isOfGuestThatTakesNothing(this.of(selection))) return null;
+    if (!isOfGuestThatTakesNothing(this.addressOf(selection))) return null;
     const host = destinationOf(this.#facts, selection)?.host;
     return `${host} has prepared a guest that takes no memory: update that host's agent, and migrate the server again`;
   }
@@ -64,10 +64,10 @@ export class DestinationAddresses {
     if (devices !== undefined) this.#devices.set(selection, devices.devices);
     // Agents refuse longer addresses of their drivers.
     const isSound = state === GuestState.GUEST_STATE_PREPARED && listensAt.length <= LISTENS_AT_CHARS_MAX;
-    if (isSound) this.#known.set(selection, listensAt);
+    if (isSound) this.#addresses.set(selection, listensAt);
     if (this.#asked !== selection) return false;
     this.#asked = null;
-    if (!isSound) this.#known.set(selection, "");
+    if (!isSound) this.#addresses.set(selection, "");
     return true;
   }
 
@@ -93,7 +93,7 @@ export class DestinationAddresses {
       const unreached = await this.#ports.releaser.tryRelease(this.#tenure, host, RELEASES_MAX);
       if (unreached === "released") return unreached;
     }
-    if (!this.#known.has(selection)) this.#known.set(selection, "");
+    if (!this.#addresses.has(selection)) this.#addresses.set(selection, "");
     this.#asked = null;
     return "unknown";
   }
