@@ -57,3 +57,22 @@ test("Cinder is asked before a guest changes over to another volume, and no more
   expect(await asked(["pivot-volume", "keep-volume", "pivot-volume"], needs, facts)).toEqual(["it is deleted"]);
   expect(questions).toBe(1);
 });
+
+test.each(["start-source", "start-destination", "power"])(
+  "Neutron is told of the functions that a host names after %s, and the operation goes on although it does not answer",
+  async (ask) => {
+    const told: unknown[] = [];
+    const meet = (_server: unknown, place: unknown, _need: unknown, wish: unknown) => {
+      told.push({ place, wish });
+      return Promise.reject(new Error("Neutron does not answer"));
+    };
+    const facts = { kind: "migrate", after: { uuid: "server", ports: [], portRequests: [], volumes: [] } };
+    const binding = new OrderBinding({ meet } as never, facts as never, {} as never);
+    const place = { host: "host", attemptId: "a", items: [] };
+    const devices = [{ portId: "port", pciSlot: "0000:05:00.1", pciVendorInfo: "", physicalNetwork: "" }];
+    await new Promise<void>((end) => binding.afterOrder({ ask, place } as never, { devices: { devices } }, end));
+    expect(told).toEqual([{ place, wish: { devices } }]);
+    await new Promise<void>((end) => binding.afterOrder({ ask, place } as never, { devices: undefined }, end));
+    expect(told).toHaveLength(1);
+  },
+);

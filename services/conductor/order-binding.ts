@@ -103,19 +103,15 @@ export class OrderBinding {
   }
 
   /**
-   * Called when a host has carried out an order. A guest that runs at its source again has its functions there, while Neutron may know those of the
-   * destination: Neutron is told once, and `end` is called then, whether or not it has answered. Calls `end` at once if there is nothing to tell.
+   * Called when a host has carried out an order. After an order by which the guest runs, the host names the functions that connect its direct ports. Neutron may
+   * know those of another host, since the guest has come back, or since the host did not name them before the order. Neutron is told once, and `end` is called
+   * then, whether or not it has answered. Calls `end` at once if there is nothing to tell.
    */
-  afterOrder(
-    { ask, place }: Pick<AskEffect, "ask"> & Pick<Asked, "place">,
-    { devices }: OrderReport,
-    end: () => void,
-  ): void {
+  afterOrder({ place }: Pick<Asked, "place">, { devices }: Pick<OrderReport, "devices">, end: () => void): void {
     const { uuid, ports, portRequests } = this.#facts.after;
-    const told = ask === "start-source" && devices !== undefined ? ports : [];
-    const server = { uuid, ports: told, portRequests, volumes: [] };
+    const server = { uuid, ports, portRequests, volumes: [] };
     const need = { isWanted: () => true, isUrgent: true, tenure: this.#tenure };
-    const telling = this.#needs.meet(server, place, need, { devices: devices?.devices ?? [] });
+    const telling = devices === undefined ? null : this.#needs.meet(server, place, need, { devices: devices.devices });
     if (telling === null) end();
     else telling.then(end, end);
   }

@@ -197,3 +197,16 @@ test("a server that goes back because its destination cannot start it has the fu
   await runs(0);
   expect(known()).toBe(slotOf("host-0"));
 });
+
+test("a hard reboot tells Neutron the function of a port that Neutron no longer has it for", async () => {
+  await cell.startConductor(1);
+  await boot();
+  await cell.become(1, "ACTIVE");
+  await runs(0);
+  const port = neutron.all()[0];
+  if (port === undefined) throw new Error("Neutron has no port");
+  neutron.putPort({ ...port, profile: { trusted: "true", pci_slot: slotOf("host-2") } });
+  await cell.operate({ server: 1, kind: "hard-reboot" });
+  expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+  expect(neutron.all()[0]?.profile).toMatchObject({ trusted: "true", pci_slot: slotOf("host-0") });
+});
