@@ -11,7 +11,7 @@ import {
 } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
-import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
+import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
@@ -163,7 +163,7 @@ export class GuestOrders {
     const open = this.#open.get(key);
     const known = this.#known(order, open?.order);
     if (known === "asked") open?.asked.add(from);
-    else if (known !== null) order.answer(from, known);
+    else if (known !== null) order.answer(from, known, this.#devicesAfter(order, known));
     if (known !== null) return;
     const taken: OpenOrder = { order, asked: new Set([from]) };
     this.#open.set(key, taken);
@@ -172,8 +172,7 @@ export class GuestOrders {
     const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
     const end = (failed: string) => {
       if (this.#open.get(key) === taken) this.#open.delete(key);
-      const isStarted = failed === "" && order.work.kind === "power" && order.goal === "running";
-      const devices = isStarted ? portDevicesOf(name, (guest) => this.#deps.driver.pinningOf(guest)) : undefined;
+      const devices = this.#devicesAfter(order, failed);
       for (const stream of taken.asked) order.answer(stream, failed, devices);
     };
     done.then(
@@ -206,6 +205,12 @@ export class GuestOrders {
     if (guest.revision !== revision || guest.orderId === undefined) return null;
     if (guest.orderId === order.id) return order.goal === null || guest.state === order.goal ? "" : null;
     return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
+  }
+
+  /** The functions that connect a guest's direct ports, for the answer to an order by which the guest runs. */
+  #devicesAfter({ name, work, goal }: GuestOrder, failed: string): PortDevices | undefined {
+    const isStarted = failed === "" && work.kind === "power" && goal === "running";
+    return isStarted ? portDevicesOf(name, (guest) => this.#deps.driver.pinningOf(guest)) : undefined;
   }
 
   async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {

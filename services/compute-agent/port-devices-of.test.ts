@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
 import type { HostDevice } from "../../core/pinning/host-device.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { NotingDriver } from "../../test/rigs/noting-driver.ts";
+import { openGuestOrders } from "../../test/rigs/open-guest-orders.ts";
+import type { MemoryDisk } from "./memory-journal.ts";
 import { portDevicesOf } from "./port-devices-of.ts";
 
 const GUEST = { host: "h", serverUuid: "s", attemptId: "a" };
@@ -24,4 +29,26 @@ test("names none for a guest without direct ports, and for one whose record cann
     throw new Error("guest.json is damaged");
   };
   expect(portDevicesOf(GUEST, unreadable)).toBeUndefined();
+});
+
+test("names them also when an order is answered again, since the first answer may have been lost", async () => {
+  const driver = new NotingDriver();
+  await driver.adopt([{ ...GUEST, state: "running" }]);
+  Object.assign(driver, { pinningOf: () => ({ ...UNPINNED, devices: [{ kind: "pci", address: "v1", port }] }) });
+  const disk: MemoryDisk = { records: [{ kind: "guest", ...GUEST, state: "running", atMs: 1 }] };
+  const { orders, stream, answers } = await openGuestOrders(disk, { driver, clock: systemClock });
+  const none = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined };
+  for (const [at, verb, revision] of [
+    [1, "start", 1],
+    [2, "start", 1],
+    [3, "stop", 2],
+  ] as const) {
+    orders.power({ ...GUEST, verb, orderId: `o/${revision}`, revision, ...none }, stream);
+    await eventually("the answer", () => answers.length === at);
+  }
+  expect(answers.map((answer) => answer.devices?.devices.map(({ pciSlot }) => pciSlot))).toEqual([
+    ["v1"],
+    ["v1"],
+    undefined,
+  ]);
 });
