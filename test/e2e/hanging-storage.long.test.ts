@@ -1,7 +1,8 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, hasOpen, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { type HangingDisk, openHangingDisk, whyNoHangingDisk } from "../rigs/small-disk.ts";
 import { Cloud } from "./cloud.ts";
 
@@ -64,12 +65,15 @@ describe.skipIf(skipped !== null)(
       const before = ticks(id);
       await eventually(`ticks of ${id}`, () => ticks(id) > before, PATIENT);
     }
+    /** Whether the server's guest has the volume's file open. */
+    const hasVolume = (id: string, volume: string) =>
+      guestsOnDisk(dir.instancesPath, id).some((guest) => hasOpen(guest.dir, join(disk.path, `volume-${volume}.raw`)));
     const isUp = async () => {
       const { services } = await call("GET", "/os-services?binary=nova-compute");
       return services.every(({ state }: { readonly state: string }) => state === "up");
     };
 
-    test("keep neither other guests nor their own from going on, destroy nothing, and are attached when it answers again", async () => {
+    test("stop neither other guests nor those to which they are being attached, destroy nothing, and are attached when the storage answers again", async () => {
       const other = await booted();
       const ids = await Promise.all(Array.from({ length: HANGING }, booted));
       const volumes = await Promise.all(ids.map(volumeOf));
@@ -82,16 +86,13 @@ describe.skipIf(skipped !== null)(
       const fresh = await booted();
       await Promise.all([...ids, other, fresh].map(ticksOn));
       expect(await isUp()).toBe(true);
+      // Otherwise nothing has waited for the storage.
+      const attached = ids.map((id, index) => () => hasVolume(id, volumes[index] ?? ""));
+      expect(attached.map((isAttached) => isAttached())).toEqual(ids.map(() => false));
       disk.thaw();
-      for (const id of ids)
-        await eventually(
-          `the volume of ${id}`,
-          async () => {
-            const shown = await cloud.compute.show(id);
-            return shown?.["OS-EXT-STS:task_state"] === null && shown.status === "ACTIVE";
-          },
-          PATIENT,
-        );
+      for (const [index, isAttached] of attached.entries())
+        await eventually(`the volume of ${ids[index]}`, isAttached, PATIENT);
+      for (const id of ids) expect((await cloud.compute.show(id))?.status).toBe("ACTIVE");
       for (const [index, id] of ids.entries()) {
         const { volumeAttachments } = await call("GET", `/servers/${id}/os-volume_attachments`);
         expect(volumeAttachments).toMatchObject([{ volumeId: volumes[index] }]);
