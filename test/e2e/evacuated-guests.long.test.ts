@@ -1,12 +1,13 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { killQemu, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { killQemu, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
 /** The middle of an order is short. */
@@ -22,26 +23,11 @@ describe.skipIf(skipped !== null)(
     let dir: QemuGuestsDir;
     let flavor: string;
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
-      // All hosts share the directory of the guests, so that another host has a dead host's disks.
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: 2 },
-        env: {
-          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s" },
-          ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images },
-        },
-        // On a busy machine an agent needs long to start again.
-        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
-      });
-      cell = cloud.cell("cell-1");
+    // Another host has a dead host's disks.
+    useGuestCloud({ agents: 2, isShared: true }, async (made) => {
+      ({ cloud, cell, dir } = made);
       flavor = await cloud.compute.flavor();
     });
-    afterAll(async () => {
-      await cloud?.close();
-      await dir?.remove();
-    });
-    beforeEach(() => cloud.beforeTest());
 
     const agentOf = (host: string) => {
       const agent = cell.agents.find((one) => one.hosts.includes(host));
@@ -61,7 +47,7 @@ describe.skipIf(skipped !== null)(
       });
 
     test(
-      "do not run beside a guest that was not fenced; after its end the server continues with its disk, though the destination's agent is killed, and the host gives its guest up when it is back",
+      "fail while the old guest still runs; when it has ended, the server continues elsewhere with its disk, although the destination's agent is killed, and the old host gives its guest up when it is back",
       async () => {
         const server = new WatchedServer(
           cloud.compute,

@@ -249,7 +249,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await cloud.expectCleanAudit();
   });
 
-  test("a changed copy of an image is made again before a server boots from it, and a changed file of an image boots none", async () => {
+  test("a changed copy of an image is made again before a server boots from it, and no server boots if the file of the image itself has changed", async () => {
     const image = await uploaded(nanoImage());
     const first = await booted(image);
     const copies = join(dir.instancesPath, "_base");

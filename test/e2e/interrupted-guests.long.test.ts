@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { hasOpen, makeQemuGuestsDir, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { hasOpen, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { type GuestCloudOptions, useGuestCloud } from "./guest-cloud.ts";
 
 const RESCUE_IMAGE = "00000000-0000-4000-8000-0000726573ff";
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
@@ -93,33 +94,16 @@ describe.skipIf(skipped !== null)(
     let dir: QemuGuestsDir;
     let flavor: string;
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
+    const env: GuestCloudOptions["env"] = ({ volumes }) => ({
+      // The transfer of the nano guest's memory takes a second.
+      BERTH_LIVE_MIGRATION_BANDWIDTH: "1",
+      ...{ BERTH_VOLUMES: "simple", BERTH_VOLUME_DIR: volumes },
+    });
+    useGuestCloud({ agents: HOSTS, isShared: false, env }, async (made) => {
+      ({ cloud, cell, dir } = made);
       writeFileSync(join(dir.images, `${RESCUE_IMAGE}.raw`), otherNanoImage());
-      const pathOf = (agent: string) => join(dir.instancesPath, agent);
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: HOSTS },
-        env: {
-          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
-          // The transfer of the nano guest's memory takes a second.
-          BERTH_LIVE_MIGRATION_BANDWIDTH: "1",
-          ...{ BERTH_VOLUMES: "simple", BERTH_VOLUME_DIR: dir.volumes },
-        },
-        // On a busy machine an agent needs long to start again.
-        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
-        agentEnv: (id) => {
-          mkdirSync(pathOf(id), { recursive: true });
-          return { BERTH_INSTANCES_PATH: pathOf(id) };
-        },
-      });
-      cell = cloud.cell("cell-1");
       flavor = await cloud.compute.flavor();
     });
-    afterAll(async () => {
-      await cloud?.close();
-      await dir?.remove();
-    });
-    beforeEach(() => cloud.beforeTest());
 
     const booted = async (host?: string) => {
       const zone = host === undefined ? {} : { zone: `nova:${host}` };
@@ -224,7 +208,7 @@ describe.skipIf(skipped !== null)(
       await cloud.expectCleanAudit();
     });
 
-    test("that are killed in the middle of an attachment and of a detachment of a volume leave guests that run on with what their servers have", async () => {
+    test("that are killed while a volume is attached or detached complete or undo this, and the guest runs on with the volumes of its server", async () => {
       const volumes = async (method: string, path: string, body?: object) => {
         const answer = await fetch(`${cloud.apiUrl}/volume/v3/volumes${path}`, {
           ...{ method, headers: { "content-type": "application/json" } },

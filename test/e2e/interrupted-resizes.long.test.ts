@@ -1,16 +1,16 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { instanceDirs, makeQemuGuestsDir, type QemuGuestsDir, qemusBelow, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { instanceDirs, type QemuGuestsDir, qemusBelow, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 180_000 };
 /** The middle of an order is short. */
@@ -95,23 +95,9 @@ describe.skipIf(skipped !== null)(
     let dir: QemuGuestsDir;
     const flavors = { old: "", new: "" };
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
-      const pathOf = (agent: string) => join(dir.instancesPath, agent);
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: 2 },
-        env: {
-          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
-          BERTH_RESIZE_TO_SAME_HOST: "true",
-        },
-        // On a busy machine an agent needs long to start again.
-        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
-        agentEnv: (id) => {
-          mkdirSync(pathOf(id), { recursive: true });
-          return { BERTH_INSTANCES_PATH: pathOf(id) };
-        },
-      });
-      cell = cloud.cell("cell-1");
+    const env = () => ({ BERTH_RESIZE_TO_SAME_HOST: "true" });
+    useGuestCloud({ agents: 2, isShared: false, env }, async (made) => {
+      ({ cloud, cell, dir } = made);
       for (const size of ["old", "new"] as const) {
         const id = `${size}-${randomUUID()}`;
         const flavor = { id, name: id, vcpus: 1, ...SIZES[size] };
@@ -119,11 +105,6 @@ describe.skipIf(skipped !== null)(
         flavors[size] = id;
       }
     });
-    afterAll(async () => {
-      await cloud?.close();
-      await dir?.remove();
-    });
-    beforeEach(() => cloud.beforeTest());
 
     /** A server with a mark on its disk, whose guest was shut down once. */
     const booted = async (host: string) => {

@@ -1,21 +1,23 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import type { LocalAgent } from "../../chaos/local/local-agent.ts";
 import type { LocalService } from "../../chaos/local/local-service.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { type GuestCloudOptions, useGuestCloud } from "./guest-cloud.ts";
 
 const HOUR_MS = 3_600_000;
 const CLOCK = join(import.meta.dirname, "../rigs/jumping-clock.ts");
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
 const TEST_MS = 600_000;
 const LOG_LINES = 10_000;
+const clockOf = (agentId: string, { path }: QemuGuestsDir) => join(path, `${agentId}.clock`);
 const skipped = whyNoQemu();
 
 describe.skipIf(skipped !== null)(
@@ -26,34 +28,18 @@ describe.skipIf(skipped !== null)(
     let dir: QemuGuestsDir;
     let flavor: string;
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: 2 },
-        env: { BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
-        // A busy machine may be silent for long, and an hour is longer.
-        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
-        agentEnv: (id) => {
-          mkdirSync(join(dir.instancesPath, id), { recursive: true });
-          return {
-            BERTH_INSTANCES_PATH: join(dir.instancesPath, id),
-            NODE_OPTIONS: `--import=${CLOCK}`,
-            JUMPING_CLOCK_FILE: clockOf(id),
-          };
-        },
-      });
-      cell = cloud.cell("cell-1");
+    const agentEnv: GuestCloudOptions["agentEnv"] = (id, guests) => ({
+      NODE_OPTIONS: `--import=${CLOCK}`,
+      JUMPING_CLOCK_FILE: clockOf(id, guests),
+    });
+    // The patience of the conductors is shorter than the hour of a jump.
+    useGuestCloud({ agents: 2, isShared: false, agentEnv }, async (made) => {
+      ({ cloud, cell, dir } = made);
       flavor = await cloud.compute.flavor();
     });
-    afterAll(async () => {
-      await cloud?.close();
-      await dir?.remove();
-    });
-    beforeEach(() => cloud.beforeTest());
 
-    const clockOf = (agentId: string) => join(dir.path, `${agentId}.clock`);
     /** Sets the wall clock of an agent's machine this far ahead of the true time. */
-    const jump = ({ id }: LocalAgent, aheadMs: number) => writeFileSync(clockOf(id), String(aheadMs));
+    const jump = ({ id }: LocalAgent, aheadMs: number) => writeFileSync(clockOf(id, dir), String(aheadMs));
     /** How far ahead the agent's clock was when it last wrote to its journal, in hours. */
     const hoursAhead = ({ journal }: LocalAgent): number => {
       const times = [...readFileSync(journal, "utf8").matchAll(/"atMs":(\d+)/g)].map(([, ms]) => Number(ms));

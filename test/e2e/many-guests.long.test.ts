@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -8,14 +8,14 @@ import {
   type GuestOnDisk,
   instanceDirs,
   killQemu,
-  makeQemuGuestsDir,
   type QemuGuestsDir,
   qemusBelow,
   whyNoQemu,
 } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { type GuestCloud, useGuestCloud } from "./guest-cloud.ts";
 
 const COUNT = 36;
 /** How many guests are left when the agents are killed. The first time is when the deletion of half of them has just begun. */
@@ -29,30 +29,14 @@ describe.skipIf(skipped !== null)(`dozens of guests${skipped === null ? "" : ` (
   let cloud: Cloud;
   let cell: E2eCell;
   let dir: QemuGuestsDir;
+  let instancesOf: GuestCloud["instancesOf"];
   let flavor: string;
 
-  beforeAll(async () => {
-    dir = makeQemuGuestsDir();
-    cloud = await Cloud.start({
-      ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: 2 },
-      env: { BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_IMAGES_PATH: dir.images },
-      // On a busy machine an agent needs long to start again.
-      conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
-      agentEnv: (id) => {
-        mkdirSync(pathOf(id), { recursive: true });
-        return { BERTH_INSTANCES_PATH: pathOf(id) };
-      },
-    });
-    cell = cloud.cell("cell-1");
+  useGuestCloud({ agents: 2, isShared: false }, async (made) => {
+    ({ cloud, cell, dir, instancesOf } = made);
     flavor = await cloud.compute.flavor();
   });
-  afterAll(async () => {
-    await cloud?.close();
-    await dir?.remove();
-  });
-  beforeEach(() => cloud.beforeTest());
 
-  const pathOf = (agent: string) => join(dir.instancesPath, agent);
   const dirs = () => [...instanceDirs(dir.instancesPath)].sort();
   /** The only guest of a server. */
   const guestOf = (server: WatchedServer): GuestOnDisk => {
@@ -73,7 +57,7 @@ describe.skipIf(skipped !== null)(`dozens of guests${skipped === null ? "" : ` (
   const forAgents = (what: "kill" | "start") => Promise.all(cell.agents.map((agent) => agent[what]()));
 
   test(
-    "run on two hosts; when half of them are deleted while the agents are killed twice, and one QEMU is killed, exactly the others run on and nothing else is left",
+    "on two hosts: when half of them are deleted while the agents are killed twice, and one QEMU is killed, exactly the others run on, and nothing is left of the deleted ones",
     async () => {
       const ids = await cloud.compute.bootMany(COUNT, { flavor, image: NANO_IMAGE_ID });
       const ended = await cloud.compute.ended(ids);
@@ -132,8 +116,8 @@ describe.skipIf(skipped !== null)(`dozens of guests${skipped === null ? "" : ` (
       await cloud.expectCleanAudit();
       expect([qemusBelow(dir.path), await held()]).toEqual([[], new Map()]);
       for (const { id } of cell.agents) {
-        expect([id, readdirSync(pathOf(id))]).toEqual([id, ["_base"]]);
-        const base = readdirSync(join(pathOf(id), "_base")).sort();
+        expect([id, readdirSync(instancesOf(id))]).toEqual([id, ["_base"]]);
+        const base = readdirSync(join(instancesOf(id), "_base")).sort();
         expect(base).toEqual([
           expect.stringMatching(new RegExp(`^${NANO_IMAGE_ID}-[0-9a-f]{32}$`)),
           `${NANO_IMAGE_ID}.json`,

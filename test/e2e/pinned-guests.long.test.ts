@@ -1,14 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { writeGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID as image } from "../../adapters/qemu/nano-image.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { guestRecord } from "../rigs/guest-record.ts";
-import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu, whyNotTwoCpus } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, type QemuGuestsDir, whyNoQemu, whyNotTwoCpus } from "../rigs/qemu-guests.ts";
 import type { E2eCell } from "./cell.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const [FIRST, SECOND] = ["cell-1-agent-1-host-1", "cell-1-agent-2-host-1"];
 /** The dedicated CPU of each host. Both hosts are this machine, of which each shares the other CPU. */
@@ -24,36 +25,19 @@ describe.skipIf(skipped !== null)(
     let dir: QemuGuestsDir;
     let flavor: string;
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 2, hostsPerAgent: 1 },
-        env: {
-          ...{
-            BERTH_DRIVER: "qemu",
-            BERTH_ACCEL: "tcg",
-            BERTH_SHUTDOWN_TIMEOUT: "5s",
-            BERTH_RESIZE_TO_SAME_HOST: "true",
-          },
-          ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images },
-        },
-        agentEnv: (id) => {
-          const host = `${id}-host-1`;
-          const dedicated = DEDICATED[host] ?? "";
-          return {
-            ...{ BERTH_DISCOVER: "true", BERTH_HOST: host },
-            ...{ BERTH_CPU_DEDICATED_SET: dedicated, BERTH_CPU_SHARED_SET: dedicated === "1" ? "0" : "1" },
-          };
-        },
-      });
-      cell = cloud.cell("cell-1");
+    const agentEnv = (id: string) => {
+      const host = `${id}-host-1`;
+      const dedicated = DEDICATED[host] ?? "";
+      return {
+        ...{ BERTH_DISCOVER: "true", BERTH_HOST: host },
+        ...{ BERTH_CPU_DEDICATED_SET: dedicated, BERTH_CPU_SHARED_SET: dedicated === "1" ? "0" : "1" },
+      };
+    };
+    const env = () => ({ BERTH_RESIZE_TO_SAME_HOST: "true" });
+    useGuestCloud({ agents: 2, isShared: true, env, agentEnv }, async (made) => {
+      ({ cloud, cell, dir } = made);
       flavor = await cloud.compute.flavor({ "hw:cpu_policy": "dedicated" });
     });
-    afterAll(async () => {
-      await cloud?.close();
-      await dir?.remove();
-    });
-    beforeEach(() => cloud.beforeTest());
 
     const booted = async (of = flavor) => {
       const id = await cloud.compute.boot({ flavor: of, image });

@@ -9,7 +9,7 @@ const verdict = (test: string, kind: TempestVerdict["kind"], text = ""): Tempest
   seconds: 1,
 });
 
-test("a test that Nova passes and Berth fails, skips or does not run is named, with why if that is known", () => {
+test("a test that Nova passes and Berth fails, skips or does not run is named, with the reason if it is known", () => {
   const known = "volumes.test_attach_volume.AttachVolumeShelveTestJSON.test_attach";
   const nova = ["a", "b", "c", "d", known].map((name) => verdict(name, "passed"));
   const berth = [
