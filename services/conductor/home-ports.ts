@@ -69,7 +69,11 @@ export class HomePorts {
       const found = new Map((await store.servers([...new Set(uuids)])).map((server) => [server.uuid, server]));
       return uuids.map((uuid) => found.get(uuid) ?? null);
     });
-    this.#starting = new Batcher({ run: (uuids) => this.#portsOf(uuids), maxItems: DEVICE_IDS_MAX });
+    const run = async (uuids: readonly string[]) => {
+      const ports = await this.#portsByServer(uuids);
+      return uuids.map((uuid) => ports.get(uuid) ?? []);
+    };
+    this.#starting = new Batcher({ run, maxItems: DEVICE_IDS_MAX });
   }
 
   /**
@@ -145,9 +149,7 @@ export class HomePorts {
   async #lookAtSome(): Promise<void> {
     const asked = [...this.#waiting].slice(0, DEVICE_IDS_MAX);
     for (const [key] of asked) this.#waiting.delete(key);
-    const portsOf = new Map<string, readonly NeutronPort[]>();
-    const asking = [...new Set(asked.map(([, { serverUuid }]) => serverUuid))];
-    for (const [at, ports] of (await this.#portsOf(asking)).entries()) portsOf.set(asking[at] ?? "", ports);
+    const portsOf = await this.#portsByServer([...new Set(asked.map(([, { serverUuid }]) => serverUuid))]);
     const doubtful = asked.flatMap(([, guest]) =>
       portsOf.get(guest.serverUuid)?.some((port) => !isBoundTo(port, guest.host)) ? guest : [],
     );
@@ -163,10 +165,9 @@ export class HomePorts {
     }
   }
 
-  async #portsOf(uuids: readonly string[]): Promise<readonly (readonly NeutronPort[])[]> {
+  async #portsByServer(uuids: readonly string[]): Promise<ReadonlyMap<string, readonly NeutronPort[]>> {
     const ports = (await this.#networking?.ports({ deviceIds: uuids }, OWN_NAME)) ?? [];
-    const byServer = Map.groupBy(ports, ({ deviceId }) => deviceId);
-    return uuids.map((uuid) => byServer.get(uuid) ?? []);
+    return Map.groupBy(ports, ({ deviceId }) => deviceId);
   }
 }
 
