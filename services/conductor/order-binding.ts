@@ -175,4 +175,4 @@ export class OrderBinding {
 
 /** The server's former host alone knows which of the two its guest has used. */
 const inDoubt = ({ volumeId, replacedBy }: ServerVolume): string =>
-  `it is unknown whether the guest has used volume ${volumeId} or volume ${replacedBy}, which was to replace it: start the server where it is, or see docs/cinder.md`;
+  `it is unknown whether the guest has used volume ${volumeId} or volume ${replacedBy}, which was to replace it: keep the server on its host, where a hard reboot starts it, and detach the volume before it is moved (docs/cinder.md)`;
