@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { type PowerControl, unpauseGuest } from "./guest-power.ts";
 
 const LOCK = 'Failed to get "write" lock';
@@ -25,7 +25,7 @@ function guestRefused(times: number, reason: string) {
       commands.push(command);
       if (command !== "cont") return [];
       left -= 1;
-      if (left >= 0) throw new QemuError("state", `cont: ${reason}`);
+      if (left >= 0) throw new QmpError("refused", `cont: ${reason}`);
       return {};
     },
   };

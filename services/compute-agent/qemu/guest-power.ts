@@ -5,6 +5,7 @@ import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
 import { hostDeviceId, readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
@@ -316,7 +317,7 @@ async function continueWithDisks(guest: QemuGuest, signal: AbortSignal): Promise
       await guest.execute("cont");
       return;
     } catch (error) {
-      const isLocked = isTakenBack && error instanceof QemuError && LOCKED.test(error.message);
+      const isLocked = isTakenBack && error instanceof QmpError && LOCKED.test(error.message);
       if (!isLocked || waited >= TAKE_OVER_MS) throw error;
     }
     signal.throwIfAborted();

@@ -302,4 +302,20 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     expect(it.destinationTicks()[0]).toBe(last + 1);
     expect(it.sourceTicks().at(-1)).toBe(last);
   });
+
+  test("that is undone while the other QEMU still has the shared disk: the guest waits until that QEMU has ended", async () => {
+    const it = await scene({ sharesDisks: true, isSlow: false });
+    await it.begin();
+    await it.other.start(it.destination, NEVER);
+    const started = it.driver.start(it.source, NEVER);
+    // The record is written right before QEMU is told to go on.
+    const settled = eventually("the end of the hand-over in the record", () => !it.isHandedOver(), {
+      everyMs: 1,
+      withinMs: 60_000,
+    });
+    await Promise.race([started, settled]);
+    killQemu(it.destinationDir());
+    await started;
+    expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+  });
 });
