@@ -1,12 +1,11 @@
-import { groupsToAttach } from "../../../../core/tasks/port-change.ts";
 import type { PortResourceRequest, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { connectToNeutron } from "../neutron-ports/connect-to-neutron.ts";
-import { directRequests } from "../neutron-ports/direct-requests.ts";
-import { type Connection, readConnections } from "../neutron-ports/read-connections.ts";
+import { readConnections } from "../neutron-ports/read-connections.ts";
+import { requestsOfPorts } from "../neutron-ports/requests-of-ports.ts";
 import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import { readPorts } from "./read-ports.ts";
@@ -45,11 +44,10 @@ export async function planConnections(
     const { projectId } = call.identity;
     const asked = { call, projectId, servers: from.servers, faults: REFUSALS };
     const connections = await readConnections(neutron, body.server.networks, asked);
-    const direct = directRequests(connections);
-    const requests = withPolicies(direct, connections);
-    if (requests.length > direct.length && call.minor < REQUESTS_FROM_MINOR) throw badRequest(REQUESTS_TOO_OLD);
+    const hasPolicies = connections.some(({ port }) => port !== null && port.groups.length > 0);
+    if (hasPolicies && call.minor < REQUESTS_FROM_MINOR) throw badRequest(REQUESTS_TOO_OLD);
     return {
-      requests,
+      requests: requestsOfPorts(connections),
       connect: (specs) => connectToNeutron(neutron, specs, connections, call, from.securityGroups),
     };
   }
@@ -58,15 +56,4 @@ export async function planConnections(
     requests: wanted.flatMap(({ requests }) => requests),
     connect: (specs) => connectServers(deps, specs, wanted, from.securityGroups),
   };
-}
-
-/** The request groups with those of the ports' QoS policies. Suffixes are numbered by position, so that servers with equal requests share one translation. */
-function withPolicies(
-  direct: readonly PortResourceRequest[],
-  connections: readonly Connection[],
-): readonly PortResourceRequest[] {
-  const portRequests = [...direct];
-  for (const { port } of connections)
-    if (port !== null) portRequests.push(...groupsToAttach({ portRequests }, {}, port));
-  return portRequests;
 }
