@@ -38,6 +38,7 @@ export class ServiceProcess {
   #life: Life | null = null;
   #log = "";
   #marked = 0;
+  #replaced: Promise<unknown> = Promise.resolve();
 
   constructor(spec: ServiceSpec) {
     this.name = spec.name;
@@ -81,6 +82,20 @@ export class ServiceProcess {
   /** Sends SIGKILL. Resolves when the process is gone. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
+  }
+
+  /**
+   * Kills the process and starts its successor, in one step: a second call waits until the successor of the first one serves, and then replaces
+   * that. Callers that know nothing of each other would otherwise kill what another one is just starting.
+   */
+  replace(): Promise<string> {
+    const next = async () => {
+      await this.kill();
+      return this.start();
+    };
+    const replaced = this.#replaced.then(next, next);
+    this.#replaced = replaced;
+    return replaced;
   }
 
   /** Sends SIGTERM. Resolves with how the process ended: `exit code 0` when all is well. */

@@ -38,6 +38,13 @@ export class E2eCell {
     this.#hostCount = cell.hostCount;
   }
 
+  /** The agent of the host. */
+  agentOf(host: string): LocalAgent {
+    const agent = this.agents.find(({ hosts }) => hosts.includes(host));
+    if (agent === undefined) throw new Error(`no agent of ${host} in ${this.name}`);
+    return agent;
+  }
+
   /** Waits until every host is up. Also works where the database is older than this version. */
   async hostsUp(): Promise<void> {
     const up = async () => (await this.query("select from hosts where up")).length === this.#hostCount;

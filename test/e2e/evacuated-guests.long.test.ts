@@ -29,11 +29,6 @@ describe.skipIf(skipped !== null)(
       flavor = await cloud.compute.flavor();
     });
 
-    const agentOf = (host: string) => {
-      const agent = cell.agents.find((one) => one.hosts.includes(host));
-      if (agent === undefined) throw new Error(`no agent of ${host}`);
-      return agent;
-    };
     /** Declares the host fenced, or revokes that. */
     const forceDown = async (host: string, isForced: boolean) => {
       const listed = await cloud.compute.call("GET", `/os-services?host=${host}&binary=nova-compute`);
@@ -63,7 +58,7 @@ describe.skipIf(skipped !== null)(
         await server.ticksOn(await server.settled("ACTIVE"));
 
         // The host is called dead, and its guest runs on: the operator has not fenced it.
-        await agentOf(source).kill();
+        await cell.agentOf(source).kill();
         await forceDown(source, true);
         await server.act("evacuate", {});
         const ended = async () =>
@@ -79,8 +74,7 @@ describe.skipIf(skipped !== null)(
         await server.act("evacuate", {});
         const destination = cell.agents.flatMap(({ hosts }) => hosts).find((host) => host !== source) ?? "";
         await eventually("the new guest", () => server.guestAt(destination) !== undefined, WATCHFUL);
-        await agentOf(destination).kill();
-        await agentOf(destination).start();
+        await cell.agentOf(destination).replace();
         const host = await eventually(
           "the server elsewhere",
           async () => {
@@ -94,7 +88,7 @@ describe.skipIf(skipped !== null)(
         await server.ticksOn(destination);
         expect(server.guestAt(source)?.ticks.length).toBe(last);
 
-        await agentOf(source).start();
+        await cell.agentOf(source).start();
         await forceDown(source, false);
         await cloud.makeWhole();
         await eventually("one guest", () => server.guests.length === 1, PATIENT);

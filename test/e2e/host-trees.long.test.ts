@@ -305,8 +305,7 @@ describe("hosts that change while servers live on them", () => {
     await removed(server.id);
     expect(await offerOf(host)).toEqual(CLOSED);
     expect(await reasons()).toMatchObject({ [host]: "it is being cleaned" });
-    await agent?.kill();
-    await agent?.start();
+    await agent?.replace();
     await cell.hostsUp();
     expect(await offerOf(host)).toEqual(CLOSED);
     await closedBecause(/^it is in maintenance: cleaning it failed/);

@@ -112,15 +112,6 @@ describe.skipIf(skipped !== null)(
       await server.ticksOn(await server.settled("ACTIVE"));
       return server;
     };
-    const agentOf = (host: string) => {
-      const agent = cell.agents.find((one) => one.hosts.includes(host));
-      if (agent === undefined) throw new Error(`no agent of ${host}`);
-      return agent;
-    };
-    const replaceAgentOf = async (host: string) => {
-      await agentOf(host).kill();
-      await agentOf(host).start();
-    };
 
     /** Repeats an action that was given up, which left the server as it was, or stopped if the guest had been told to shut down by then. */
     const againAfter = async (server: WatchedServer, status: string | null, given: Omit<Leg, "isMiddle">) => {
@@ -145,7 +136,7 @@ describe.skipIf(skipped !== null)(
           const isOver = async () => ++looks % 50 === 0 && (await server.shown()).task === null;
           await eventually(`the middle of ${action}`, async () => isMiddle(server) || (await isOver()), WATCHFUL);
           host = server.record?.host ?? host;
-          await replaceAgentOf(host);
+          await cell.agentOf(host).replace();
           const ended = await server.ended(action, status);
           if (!ended.isDone) await againAfter(server, ended.status, { action, value, status });
           host = (await server.shown()).host || host;
@@ -185,7 +176,7 @@ describe.skipIf(skipped !== null)(
         const [what, , killed] = middle;
         const { server, source } = await moved(middle);
         const destination = server.records.find((one) => one.host !== source)?.host ?? source;
-        await replaceAgentOf(killed === "source" ? source : destination);
+        await cell.agentOf(killed === "source" ? source : destination).replace();
         const ended = async () => {
           const shown = await server.shown();
           return shown.task === null && ["VERIFY_RESIZE", "ACTIVE"].includes(shown.status ?? "") && shown;
@@ -199,7 +190,7 @@ describe.skipIf(skipped !== null)(
         }
         expect(host).not.toBe(source);
         await server.act("confirmResize");
-        await replaceAgentOf(source);
+        await cell.agentOf(source).replace();
         await server.settled("ACTIVE");
         await eventually("one guest", () => server.guests.length === 1, PATIENT);
         await server.ticksOn(host);
@@ -240,7 +231,7 @@ describe.skipIf(skipped !== null)(
             const isOver = async () => ++looks % 50 === 0 && (await isSettled()) === leg.status;
             const isMiddle = async () => leg.isMiddle(server, isOpen()) || (await isOver());
             await eventually(`the middle of ${leg.what}`, isMiddle, WATCHFUL);
-            await replaceAgentOf(host);
+            await cell.agentOf(host).replace();
           }
           status = await eventually(`the end of ${leg.what}`, isSettled, PATIENT);
         }

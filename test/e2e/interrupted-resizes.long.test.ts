@@ -123,17 +123,10 @@ describe.skipIf(skipped !== null)(
       return execFileSync("qemu-io", ["-f", "qcow2", "-c", command, disk], { stdio: "pipe" });
     };
 
-    const replacing = new Map<string, Promise<unknown>>();
-    /** Kills a process and starts its successor. A process whose successor is starting is dead already. */
+    /** Kills a process and starts its successor. */
     const replace = async (victim: Victim, hosts: Readonly<Record<"source" | "destination", string>>) => {
-      const host = victim === "source's agent" ? hosts.source : hosts.destination;
-      const processes =
-        victim === "conductor" ? cell.conductors : cell.agents.filter((one) => one.hosts.includes(host));
-      for (const one of processes) {
-        const begun = replacing.get(one.name) ?? one.kill().then(() => one.start());
-        replacing.set(one.name, begun);
-        await begun.finally(() => replacing.delete(one.name));
-      }
+      const agent = () => cell.agentOf(victim === "source's agent" ? hosts.source : hosts.destination);
+      for (const one of victim === "conductor" ? cell.conductors : [agent()]) await one.replace();
     };
 
     /** Exactly one guest of the server exists, has the size and the data that it should have, and nothing is left of the other one. */

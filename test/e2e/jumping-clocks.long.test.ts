@@ -102,10 +102,7 @@ describe.skipIf(skipped !== null)(
         await work();
         jump(first, -HOUR_MS);
         jump(second, -HOUR_MS);
-        for (const agent of cell.agents) {
-          await agent.kill();
-          await agent.start();
-        }
+        for (const agent of cell.agents) await agent.replace();
         await cell.hostsUp();
         await work();
         expect(processes()).toEqual(before);
