@@ -41,7 +41,7 @@ function interrupted(pool: Pool, between: () => Promise<unknown>): Pool {
       }
       return async (...query: [never]) => {
         const answer = await (target.query as (...given: [never]) => Promise<unknown>)(...query);
-        if (!isDone && JSON.stringify(query).includes("reported_trees")) {
+        if (!isDone && JSON.stringify(query).includes("ledger_read_trees")) {
           isDone = true;
           await between();
         }

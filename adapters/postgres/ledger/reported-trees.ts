@@ -43,36 +43,6 @@ interface StoredRow {
   readonly displaced: Readonly<Record<string, number>> | null;
 }
 
-/** One statement, so that all rows are from the same moment. */
-const READ_TREES = `
-  select x.root, w.providers as reported, w.kept, w.xmin::text as version,
-    exists (select from hosts h where h.disabled and h.root_provider = x.root) as is_disabled,
-    (select jsonb_object_agg(o.class, o.ratio) from ratio_overrides o where o.root = x.root) as ratios,
-    (
-      select jsonb_object_agg(s.provider || '/' || s.class, s.ratio)
-      from resource_providers p join reported_ratios s on s.provider = p.uuid
-      join ratio_overrides o on o.root = x.root and o.class = s.class
-      where p.root_id = r.id
-    ) as displaced,
-    (
-      select jsonb_agg(jsonb_build_object(
-        'uuid', p.uuid, 'name', p.name, 'parent', parent.uuid, 'generation', p.generation,
-        'inventories', (
-          select jsonb_object_agg(c.name, jsonb_build_array(
-            v.total, v.reserved, v.min_unit, v.max_unit, v.step_size, v.allocation_ratio, v.used
-          ))
-          from inventories v join resource_classes c on c.id = v.class_id where v.provider_id = p.id
-        ),
-        'traits', (
-          select jsonb_agg(t.name) from provider_traits q join traits t on t.id = q.trait_id where q.provider_id = p.id
-        )
-      ))
-      from resource_providers p left join resource_providers parent on parent.id = p.parent_id where p.root_id = r.id
-    ) as providers
-  from unnest($1::uuid[]) as x (root)
-  left join resource_providers r on r.uuid = x.root
-  left join reported_trees w on w.root = x.root`;
-
 /**
  * Reads the trees of these roots, as of one moment, without their aggregates, which reports leave alone. A root that does not exist has a tree
  * without providers.
@@ -81,7 +51,7 @@ export async function readStoredReports(
   client: Pick<ClientBase, "query">,
   roots: readonly ProviderUuid[],
 ): Promise<ReadonlyMap<ProviderUuid, StoredReport>> {
-  const { rows } = await client.query<StoredRow>(READ_TREES, [roots]);
+  const { rows } = await client.query<StoredRow>("select * from ledger_read_trees($1)", [roots]);
   return new Map(rows.map((row) => [row.root, storedReportOf(row)]));
 }
 

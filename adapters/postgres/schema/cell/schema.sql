@@ -708,6 +708,11 @@ create function follow_unusual_server()
   language plpgsql
   set search_path="$user", public;
 
+create function ledger_add_tree_traits(batch ledger_tree_batch, ids integer[], trait_ids integer[])
+  returns integer[]
+  language plpgsql
+  set plan_cache_mode=force_generic_plan;
+
 create function ledger_apply(batch ledger_batch)
   returns TABLE(change integer, kind text, generations integer[], detail jsonb)
   language plpgsql
@@ -756,6 +761,11 @@ create function ledger_give_back(consumer_uuids uuid[])
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
+create function ledger_insert_providers(batch ledger_tree_batch, ids integer[], is_new boolean[])
+  returns void
+  language plpgsql
+  set plan_cache_mode=force_generic_plan;
+
 create function ledger_lock_consumers(batch ledger_batch)
   returns ledger_rows
   language plpgsql;
@@ -768,6 +778,11 @@ create function ledger_lock_trees(roots uuid[])
   returns void
   language plpgsql;
 
+create function ledger_put_tree_inventories(batch ledger_tree_batch, ids integer[], class_ids integer[])
+  returns integer[]
+  language plpgsql
+  set plan_cache_mode=force_generic_plan;
+
 create function ledger_put_trees(batch ledger_tree_batch)
   returns TABLE(tree integer, kind text, generations integer[], detail jsonb)
   language plpgsql
@@ -778,6 +793,14 @@ create function ledger_put_trees_as_given(batch ledger_tree_batch)
   returns TABLE(tree integer, kind text, generations integer[], detail jsonb)
   language plpgsql
   set plan_cache_mode=force_custom_plan;
+
+create function ledger_read_trees(roots uuid[])
+  returns TABLE(root uuid, reported jsonb, kept jsonb, version text, is_disabled boolean, ratios json, displaced json, providers json)
+  language plpgsql stable
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
 
 create function ledger_shortfalls(first_item integer, last_item integer, first_step integer, last_step integer, step_move_to integer[], step_held_from integer[], step_held_to integer[], holding_place integer[], holding_amount bigint[], used bigint[], capacity bigint[], min_unit integer[], max_unit integer[], step_size integer[], item_inventory integer[], inventory_provider integer[], inventory_class integer[], providers uuid[], classes text[])
   returns jsonb

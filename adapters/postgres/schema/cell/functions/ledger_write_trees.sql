@@ -1,4 +1,4 @@
--- requires: ledger_write_tree_aggregates, ledger_write_tree_inventories, ledger_write_tree_traits
+-- requires: ledger_insert_providers, ledger_write_tree_aggregates, ledger_write_tree_inventories, ledger_write_tree_traits
 -- Writes the differences of the trees that are `going`, whose providers and inventories are locked. Returns the changed trees.
 create or replace function ledger_write_trees(batch ledger_tree_batch, going boolean[]) returns int[]
   language plpgsql
@@ -62,10 +62,7 @@ begin
     select l.id from unnest(ids, l_name) as l (id, name) join resource_providers o on o.id = l.id where o.name <> l.name
   ) w
   where p.id = w.id;
-  insert into resource_providers (id, uuid, name, parent_id, root_id) overriding system value
-  select l.id, l.uuid, l.name, ids[l.parent], ids[t_root[l.tree]]
-  from unnest(ids, l_uuid, l_name, l_parent, l_tree, is_new) as l (id, uuid, name, parent, tree, is_new)
-  where l.is_new;
+  perform ledger_insert_providers(batch, ids, is_new);
   with written as (
     update resource_providers p set name = l.name, parent_id = ids[l.parent]
     from unnest(ids, l_name, l_parent) as l (id, name, parent)

@@ -1,0 +1,55 @@
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { providerUuid } from "../../../core/ledger/ids.ts";
+import { derivedProviderUuid } from "../../../runtime/derived-provider-uuid.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { inventory, spec, tree } from "../../../test/rigs/ledger-builders.ts";
+import { createPool } from "../client/pool.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { PostgresLedger } from "./postgres-ledger.ts";
+import { readStoredReports } from "./reported-trees.ts";
+
+/** Tables that have a row for each host, device, class or trait. */
+const LARGE_TABLES = [
+  ...["resource_providers", "inventories", "provider_traits", "reported_trees", "resource_classes", "traits"],
+  ...["hosts", "ratio_overrides", "reported_ratios"],
+];
+
+let database: TestDatabase;
+let pool: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("cell");
+  pool = createPool({ url: database.url, applicationName: "reported trees test" });
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const uuidOf = (name: string) => providerUuid(derivedProviderUuid(name));
+
+/** A host with 9 devices. */
+const host = (name: string) =>
+  tree(
+    spec(uuidOf(name), name, { inventories: { VCPU: inventory(8) }, traits: ["HW_CPU_X86_AVX"] }),
+    ...Array.from({ length: 9 }, (_, device) =>
+      spec(uuidOf(`${name}_${device}`), `${name}_${device}`, {
+        ...{ parent: uuidOf(name), inventories: { VGPU: inventory(4) }, traits: ["COMPUTE_MANAGED_PCI_DEVICE"] },
+      }),
+    ),
+  );
+
+test("finds all rows of stored trees by indexes, also where the tables have no statistics", async () => {
+  const hosts = Array.from({ length: 20 }, (_, index) => host(`h${index}`));
+  await new PostgresLedger(pool).reportTrees(hosts);
+  const scans = await inTransaction(pool, async (client) => {
+    const stored = await readStoredReports(client, [...hosts.map(({ root }) => root), uuidOf("missing")]);
+    expect([...stored.values()].map(({ providers }) => providers.length)).toEqual([...hosts.map(() => 10), 0]);
+    const { rows } = await client.query(
+      "select relname as name, seq_tup_read::int as rows from pg_stat_xact_user_tables where seq_tup_read > 0 and relname = any ($1)",
+      [LARGE_TABLES],
+    );
+    return rows;
+  });
+  expect(scans).toEqual([]);
+});
