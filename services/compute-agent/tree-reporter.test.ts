@@ -27,6 +27,10 @@ const streamOf = (): ConductorStream => ({
 beforeEach(() => {
   clock = new ManualClock();
   sent = [];
+  reporter = reporterOf(["h1", "h2"]);
+});
+
+function reporterOf(hosts: readonly string[]): TreeReporter {
   const events = new AgentEvents({
     logger: pino({ level: "silent" }),
     registry: new Registry(),
@@ -36,9 +40,9 @@ beforeEach(() => {
     },
     guestCount: () => 0,
   });
-  const trees = [treeOf({ name: "h1" }), treeOf({ name: "h2" })];
-  reporter = new TreeReporter({ clock, events, anyWelcomed: () => null, trees });
-});
+  const trees = hosts.map((name) => treeOf({ name }));
+  return new TreeReporter({ clock, events, anyWelcomed: () => null, trees });
+}
 
 /** Accepts everything that was sent. */
 function acceptAll(from: ConductorStream, kept: readonly string[] = []): readonly string[] {
@@ -139,5 +143,68 @@ test("repeats a refused report within about a minute although another host chang
   }
   expect(sent.map(({ host }) => host)).toContain("h1");
   expect(acceptAll(stream)).toContain("h1");
+  expect(reporter.settled).toBe(true);
+});
+
+const hostNames = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `n${from + index}`);
+const takeSent = () => sent.splice(0).map(({ host }) => host);
+
+test("leaves no more than 50 reports without a verdict, reports another host after each verdict, and a changed one at once", () => {
+  reporter = reporterOf(hostNames(0, 120));
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  const [first, second] = sent;
+  expect(takeSent()).toEqual(hostNames(0, 50));
+  reporter.judged({ host: "n0", revision: first!.revision, refused: "", kept: [] }, stream);
+  expect(takeSent()).toEqual(["n50"]);
+  reporter.judged({ host: "n1", revision: second!.revision, refused: "another host has its root", kept: [] }, stream);
+  expect(takeSent()).toEqual(["n51"]);
+  reporter.update(treeOf({ name: "n100", traits: ["CUSTOM_A"] }));
+  expect(takeSent()).toEqual(["n100"]);
+  clock.advance(4_999);
+  expect(sent).toEqual([]);
+  clock.advance(1);
+  // Those that were never reported come first.
+  expect(takeSent()).toEqual([...hostNames(52, 100), "n101", "n102"]);
+  for (let round = 0; round < 10 && !reporter.settled; round += 1) {
+    for (let judged = acceptAll(stream); judged.length > 0; judged = acceptAll(stream));
+    clock.advance(5_000);
+  }
+  expect(reporter.settled).toBe(true);
+});
+
+test("waits longer after each repetition that stays without a verdict, up to a minute, and reports all hosts in turn", () => {
+  reporter = reporterOf(hostNames(0, 120));
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  const reported = new Set(takeSent());
+  const waits: number[] = [];
+  for (let second = 1, last = 0; waits.length < 6; second += 1) {
+    clock.advance(1_000);
+    if (sent.length === 0) continue;
+    for (const host of takeSent()) reported.add(host);
+    waits.push(second - last);
+    last = second;
+  }
+  expect(waits).toEqual([5, 10, 20, 40, 60, 60]);
+  expect(reported.size).toBe(120);
+  clock.advance(60_000);
+  reporter.judged({ host: sent[0]!.host, revision: sent[0]!.revision, refused: "", kept: [] }, stream);
+  takeSent();
+  clock.advance(5_000);
+  expect(takeSent()).toHaveLength(50);
+});
+
+test("reports all hosts to the next conductor at once, although the last one was silent", () => {
+  const silent = streamOf();
+  reporter.welcomed(silent);
+  clock.advance(60_000);
+  takeSent();
+  reporter.lost(silent);
+  const next = streamOf();
+  reporter.welcomed(next);
+  expect(takeSent()).toEqual(["h1", "h2"]);
+  clock.advance(5_000);
+  expect(acceptAll(next)).toEqual(["h1", "h2"]);
   expect(reporter.settled).toBe(true);
 });

@@ -8,8 +8,16 @@ import type { AgentEvents } from "./events.ts";
  * keep it from the first ones. A refused report is repeated, too, because the cause of the refusal may be gone.
  */
 const REPEAT_MS = 5_000;
-/** After this time they are repeated although the conductor judges others, since those may be of hosts that change all the time. */
+/**
+ * After this time they are repeated although the conductor judges others, since those may be of hosts that change all the time. While it judges none at
+ * all, each wait is twice the last one, up to this time.
+ */
 const REPEAT_MS_MAX = 60_000;
+/**
+ * This many reports wait for verdicts at a time, changed hosts apart. A conductor that gets all hosts of all agents at once keeps them in memory, and
+ * those that are repeated meanwhile make it slower still.
+ */
+const ASKED_MAX = 50;
 /**
  * After this time a host is reported again if the cell has kept something of it because it was in use. The use may have
  * ended.
@@ -33,6 +41,10 @@ export class TreeReporter {
   readonly #trees: Map<string, TreeReport>;
   /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this conductor. */
   readonly #open = new Map<string, number>();
+  /** Open hosts that are reported as soon as fewer than `ASKED_MAX` are asked. */
+  readonly #waiting = new Set<string>();
+  /** Open hosts that were reported last time, and whose verdicts have not arrived. */
+  readonly #asked = new Set<string>();
   /** Hosts whose present tree the reporting conductor has accepted. */
   readonly #accepted = new Set<string>();
   /** Hosts of which the cell has kept something that they no longer offer, with the cell's explanation. */
@@ -44,6 +56,8 @@ export class TreeReporter {
   #judgedAtMs = Number.NEGATIVE_INFINITY;
   /** When all open hosts were last reported, or the first one was opened, by the monotonic clock. */
   #reportedAtMs = 0;
+  /** How often in a row all open hosts were repeated without a verdict. */
+  #unanswered = 0;
   #keptTimer: Timer | null = null;
   #againTimer: Timer | null = null;
 
@@ -69,8 +83,8 @@ export class TreeReporter {
   welcomed(stream: ConductorStream): void {
     if (this.#reportingConductor !== null && !this.#reportingConductor.closed) return;
     this.#reportingConductor = stream;
-    this.#accepted.clear();
-    this.#open.clear();
+    for (const hosts of [this.#accepted, this.#open, this.#waiting, this.#asked]) hosts.clear();
+    this.#unanswered = 0;
     this.#reportAll();
   }
 
@@ -80,6 +94,8 @@ export class TreeReporter {
     this.#trees.set(tree.host, tree);
     this.#accepted.delete(tree.host);
     this.#open.set(tree.host, this.#revision + 1);
+    this.#waiting.delete(tree.host);
+    this.#asked.add(tree.host);
     if (this.#send([tree.host]) && this.#timer === null) this.#repeatLater();
   }
 
@@ -95,13 +111,20 @@ export class TreeReporter {
     const firstRevision = this.#open.get(host);
     if (from !== this.#reportingConductor || firstRevision === undefined || revision < firstRevision) return;
     this.#judgedAtMs = this.#clock.monotonic();
-    if (refused !== "") {
-      this.#events.treeRefused(host, refused);
-      return;
+    this.#asked.delete(host);
+    if (refused !== "") this.#events.treeRefused(host, refused);
+    else {
+      this.#open.delete(host);
+      this.#waiting.delete(host);
+      this.#accepted.add(host);
+      this.#keep(host, kept);
     }
-    this.#open.delete(host);
-    this.#accepted.add(host);
-    this.#keep(host, kept);
+    this.#sendWaiting();
+    if (this.#unanswered > 0) {
+      this.#unanswered = 0;
+      this.#timer?.cancel();
+      this.#repeatLater();
+    }
   }
 
   stop(): void {
@@ -117,11 +140,27 @@ export class TreeReporter {
     this.#againTimer = this.#clock.setTimer(AGAIN_MS, () => this.#reportAll());
   }
 
-  /** Reports all hosts that are open. */
+  /**
+   * Reports all hosts that are open. Those that have waited longest come first, so that hosts whose verdicts never arrive do not keep others from
+   * theirs.
+   */
   #report(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    if (this.#send(this.#open.keys())) this.#repeatLater();
+    for (const host of this.#open.keys()) this.#waiting.add(host);
+    this.#asked.clear();
+    if (this.#sendWaiting()) this.#repeatLater();
+  }
+
+  /** Reports waiting hosts until enough are asked. Returns false if there is nobody to send them to. */
+  #sendWaiting(): boolean {
+    const next = [...this.#waiting.values().take(Math.max(0, ASKED_MAX - this.#asked.size))];
+    if (next.length === 0 || !this.#send(next)) return false;
+    for (const host of next) {
+      this.#waiting.delete(host);
+      this.#asked.add(host);
+    }
+    return true;
   }
 
   /** Sends the reports of these hosts. Returns false if there is nobody to send them to. */
@@ -138,14 +177,20 @@ export class TreeReporter {
 
   #repeatLater(): void {
     this.#reportedAtMs = this.#clock.monotonic();
-    this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#repeat());
+    this.#timer = this.#clock.setTimer(Math.min(REPEAT_MS * 2 ** this.#unanswered, REPEAT_MS_MAX), () =>
+      this.#repeat(),
+    );
   }
 
   #repeat(): void {
     const dueAtMs = Math.min(this.#judgedAtMs + REPEAT_MS, this.#reportedAtMs + REPEAT_MS_MAX);
     const restMs = dueAtMs - this.#clock.monotonic();
-    if (restMs <= 0) this.#report();
-    else this.#timer = this.#clock.setTimer(restMs, () => this.#repeat());
+    if (restMs > 0) {
+      this.#timer = this.#clock.setTimer(restMs, () => this.#repeat());
+      return;
+    }
+    if (this.#judgedAtMs < this.#reportedAtMs) this.#unanswered += 1;
+    this.#report();
   }
 
   #keep(host: string, kept: readonly string[]): void {
