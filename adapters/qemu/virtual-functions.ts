@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type HostDevice, type PortDevice, portDevices } from "../../core/pinning/host-device.ts";
+import { type HostDevice, type PortFunction, portFunctions } from "../../core/pinning/host-device.ts";
 import { Turns } from "../../runtime/turns.ts";
 import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
@@ -41,7 +41,7 @@ export class VirtualFunctions {
 
   /** Rejects with a QemuError that names the port, when the card does not take the settings, or when Neutron has not said what they are. */
   async connect({ dir, devices }: DeviceHolder, signal: AbortSignal): Promise<void> {
-    for (const device of portDevices(devices))
+    for (const device of portFunctions(devices))
       await this.#turns.take([device.address], async () => {
         await this.#set(device, signal);
         this.#users.set(device.address, dir);
@@ -53,7 +53,7 @@ export class VirtualFunctions {
    * nothing to clear, and neither has one to which its card has never given the port's MAC address. Rejects with a QemuError if the card keeps the settings.
    */
   async release({ dir, devices }: DeviceHolder, isUsed: (address: string) => boolean): Promise<void> {
-    for (const device of portDevices(devices))
+    for (const device of portFunctions(devices))
       await this.#turns.take([device.address], async () => {
         if ((this.#users.get(device.address) ?? dir) !== dir || isUsed(device.address)) return;
         await this.#clear(device);
@@ -62,7 +62,7 @@ export class VirtualFunctions {
       });
   }
 
-  async #set({ address, port }: PortDevice, signal: AbortSignal): Promise<void> {
+  async #set({ address, port }: PortFunction, signal: AbortSignal): Promise<void> {
     const { portId, mac, connection } = port;
     if (connection === null)
       throw new QemuError(
@@ -96,7 +96,7 @@ export class VirtualFunctions {
     }
   }
 
-  async #clear({ address, port }: PortDevice): Promise<void> {
+  async #clear({ address, port }: PortFunction): Promise<void> {
     const place = functionOf(address, this.#root);
     if (place === null) return;
     try {

@@ -137,6 +137,8 @@ test("reads mediated devices, memory encryption, firmware and a TPM", () => {
   const type = "/sys/bus/pci/devices/0000:84:00.0/mdev_supported_types/nvidia-35";
   const host = inspect(twoSockets(), pciFunction("/sys/bus/pci/devices/0000:84:00.0", "0x13bb", "0x030200"), {
     [`${type}/name`]: "GRID M60-0B\n",
+    [`${type}/description`]:
+      "num_heads=2, frl_config=45, framebuffer=512M, max_resolution=2560x1600, max_instance=16\n",
     [`${type}/available_instances`]: "14\n",
     [`${type}/devices/4b20d080-1b54-4048-85b3-a6a62d165c01`]: {},
     "/sys/module/kvm_amd/parameters/sev": "Y\n",
@@ -146,7 +148,10 @@ test("reads mediated devices, memory encryption, firmware and a TPM", () => {
     "/sys/class/tpm/tpm0/tpm_version_major": "2\n",
   });
   expect(host.pci?.[0]?.mdevTypes).toMatchObject([
-    { type: "nvidia-35", name: "GRID M60-0B", available: 14, existing: 1 },
+    {
+      ...{ type: "nvidia-35", name: "GRID M60-0B", available: 14, existing: 1 },
+      description: "num_heads=2, frl_config=45, framebuffer=512M, max_resolution=2560x1600, max_instance=16",
+    },
   ]);
   expect(host.sev).toEqual({ sev: true, sevEs: false, sevSnp: false, sevGuestsMax: 410, sevEsGuestsMax: 99 });
   expect(host.firmware.kind).toBe("uefi");

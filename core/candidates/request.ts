@@ -19,6 +19,8 @@ export interface RequestGroup {
   readonly memberOf: readonly ReadonlySet<AggregateUuid>[];
   /** The provider, and for the unnumbered group its root too, must not be a member of any of these aggregates. */
   readonly forbiddenAggregates: ReadonlySet<AggregateUuid>;
+  /** Classes of the unnumbered group that one provider must serve together. Absent when each class may have a provider of its own. */
+  readonly oneProvider?: readonly ResourceClass[];
   /** Restricts the group to the tree of this provider; null permits any tree. */
   readonly inTree: ProviderUuid | null;
 }

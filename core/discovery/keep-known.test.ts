@@ -47,7 +47,7 @@ function treeOf(host: InspectedHost, { flat }: { readonly flat: boolean }): Tree
         reservedHostMemoryMb: 0,
         reservedHostDiskMb: 0,
         pciDevices: null,
-        enabledMdevTypes: [],
+        mdevOffers: [],
         physicalNetworks: [],
       },
       ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },
@@ -84,6 +84,17 @@ test.each([
   const kept = keepKnown(lookAt(files), now);
   expect(totals(kept)).toEqual(ALL);
   expect(kept.warnings.join("\n")).toContain(warning);
+});
+
+test("a card keeps its display heads while the description of its type cannot be read", () => {
+  const type = `${CARD}/mdev_supported_types/nvidia-35`;
+  const all = { ...files, [`${type}/available_instances`]: "4\n", [`${type}/description`]: "num_heads=2\n" };
+  const unread = { ...all, [`${type}/description`]: "" };
+  const kept = keepKnown(lookAt(all), lookAt(unread));
+  expect(kept.pci?.flatMap(({ mdevTypes }) => mdevTypes.map(({ description }) => description))).toEqual([
+    "num_heads=2",
+  ]);
+  expect(kept.warnings.join("\n")).toContain("the description of type nvidia-35 of PCI device 0000:3b:00.0");
 });
 
 test("a machine of two NUMA nodes keeps them while their directory cannot be read, and its tree keeps its shape", () => {

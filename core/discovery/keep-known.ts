@@ -144,6 +144,7 @@ function knownMdevType(type: MdevType, device: PciDevice, keep: Keep, of: (what:
   const name = of(`the number of mediated devices of type ${type.type}`);
   return {
     ...type,
+    description: keep(of(`the description of type ${type.type}`), old.description, type.description),
     available: keep(name, old.available, type.available),
     existing: keep(name, old.existing, type.existing),
   };

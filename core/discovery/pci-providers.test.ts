@@ -9,6 +9,8 @@ describe("PCI devices in the tree", () => {
   const vfs = [vf("0000:3b:02.0"), vf("0000:3b:02.1")];
   const named = (...devices: readonly string[]): TreeOptions["pciDevices"] =>
     devices.map((device) => ({ device, resourceClass: null, traits: [] }));
+  const divides = (...types: readonly string[]): TreeOptions["mdevOffers"] =>
+    types.map((type) => ({ type, resourceClass: "VGPU", traits: [], instancesMax: null, addresses: [] }));
   const gpu = { ...NO_DEVICE, address: "0000:84:00.0", vendor: "10de", device: "13bb", class: "030200" };
 
   test("virtual functions are units of their physical function's provider, which is near its NUMA node, and the physical function itself is not offered", () => {
@@ -68,6 +70,19 @@ describe("PCI devices in the tree", () => {
       ],
     });
     expect(seen(byName, { ...byAddress, name: "a" })).toEqual({ networks: ["a"], warnings: [] });
+  });
+
+  test("warns of physical networks whose names become the same trait, and names them", () => {
+    const nic = (name: string) => ({ name, macAddress: null, speedMbps: null, master: null });
+    const pci = [{ ...card, nics: [nic("ens1f0"), nic("ens1f1")] }, ...vfs];
+    const warned = (...names: readonly string[]) =>
+      build(twoNodes({ pci }), {
+        physicalNetworks: names.map((name) => ({ name, card: "ens1f0" })),
+      }).warnings.filter((warning) => warning.includes("the same trait"));
+    expect(warned("phys-net", "phys.net")).toEqual([
+      "physical-networks names phys-net and phys.net, which become the same trait, CUSTOM_PHYSNET_PHYS_NET: servers of the one get functions of the other. Rename one of them, also in Neutron",
+    ]);
+    expect(warned("physnet1", "physnet2", "physnet1")).toEqual([]);
   });
 
   test("a physical function without virtual ones is a device, and one of another kind has its virtual ones by their id", () => {
@@ -132,9 +147,14 @@ describe("PCI devices in the tree", () => {
       ...{ type: name, name: null, deviceApi: null, description: null, available, existing: 1 },
     });
     const divided = { ...gpu, mdevTypes: [type("nvidia-35", 14), type("nvidia-36", null)] };
-    const root = rootOf(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-99", "nvidia-35"] });
+    const [offer] = divides("nvidia-35");
+    const own = [{ ...offer!, resourceClass: "CUSTOM_SMALL", traits: ["CUSTOM_A100"] }];
+    expect(rootOf(twoNodes({ pci: [divided] }), { mdevOffers: own }).children?.at(-1)).toEqual({
+      ...{ name: "0000:84:00.0", inventories: { CUSTOM_SMALL: { total: 15 } }, traits: ["CUSTOM_A100"] },
+    });
+    const root = rootOf(twoNodes({ pci: [divided] }), { mdevOffers: divides("nvidia-99", "nvidia-35") });
     expect(below(root)["0000:84:00.0"]).toEqual({ VGPU: { total: 15 } });
-    const unknown = build(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-36"] });
+    const unknown = build(twoNodes({ pci: [divided] }), { mdevOffers: divides("nvidia-36") });
     expect(unknown.warnings).toEqual([
       "nvidia-36 of 0000:84:00.0 is not reported: the number that exists or can be created is unknown",
     ]);
@@ -143,17 +163,19 @@ describe("PCI devices in the tree", () => {
   test("a virtual function that is divided is not also offered whole", () => {
     const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
     const pci = [{ ...card, class: "030200" }, { ...vfs[0]!, mdevTypes }, vfs[1]!];
-    expect(below(rootOf(twoNodes({ pci }), { enabledMdevTypes: ["t"] }))).toMatchObject({
+    expect(below(rootOf(twoNodes({ pci }), { mdevOffers: divides("t") }))).toMatchObject({
       "0000:3b:00.0": { CUSTOM_PCI_8086_154C: { total: 1 } },
       "0000:3b:02.0": { VGPU: { total: 1 } },
     });
   });
 
   test("warns of named devices and types that the host does not have", () => {
-    const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: named("8086:0001"), enabledMdevTypes: ["t"] });
+    const mdevOffers = divides("t").map((one) => ({ ...one, addresses: ["0000:99:00.0"] }));
+    const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: named("8086:0001"), mdevOffers });
     expect(warnings).toEqual([
       "pci-devices names devices that the host does not have: 8086:0001",
       "enabled-mdev-types names types that no device has: t",
+      "mdev-device-addresses names cards that the host does not have: 0000:99:00.0",
     ]);
   });
 });

@@ -1,4 +1,5 @@
 import type { PciDevice } from "./discover-pci.ts";
+import { type DividedCard, dividedCards, type MdevOffer } from "./divided-cards.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
 import { physicalNetworkTrait } from "./physical-network-trait.ts";
@@ -9,7 +10,7 @@ export interface PciOffer {
   /** Null offers virtual functions, and accelerators without a display. */
   readonly pciDevices: readonly DeviceSpecification[] | null;
   /** Types of mediated devices that are offered to guests, in order of preference: a card is divided into one type only. */
-  readonly enabledMdevTypes: readonly string[];
+  readonly mdevOffers: readonly MdevOffer[];
   /** The physical networks that cards are connected to, each with the network interface or the address of a card. */
   readonly physicalNetworks: readonly PhysicalNetwork[];
 }
@@ -37,8 +38,8 @@ export interface DeviceProvider {
   readonly provider: TreeProvider;
   /** The PCI functions that guests get of each class. */
   readonly functions: Readonly<Record<string, readonly string[]>>;
-  /** The type of mediated devices that are made of the device, or null. */
-  readonly mdevType: string | null;
+  /** The mediated devices that are made of the device, or null. */
+  readonly divided: Pick<DividedCard, "type" | "resourceClass" | "heads"> | null;
   /** The vendor and the product of the virtual functions of a network card, and its physical network. Null where they are unknown, and for other devices. */
   readonly vendorInfo: string | null;
   readonly physicalNetwork: string | null;
@@ -56,10 +57,14 @@ const ACCELERATOR_CLASSES = ["0302", "1200"];
 export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn): readonly DeviceProvider[] {
   const devices = pci ?? [];
   warnOfUnused(devices, offer, warn);
+  warnOfAlike(offer, warn);
+  const cards = dividedCards(devices, offer.mdevOffers, warn);
   return devices.flatMap((device) => {
     const vfs = devices.filter((one) => one.physicalFunction === device.address);
-    const divided = mdevInventory(device, offer, warn);
-    const offered = divided !== null ? [] : offeredFunctions(device, vfs, offer);
+    const divided = cards.get(device.address) ?? null;
+    // A virtual function that is divided into mediated devices has its own provider.
+    const whole = vfs.filter(({ address }) => !cards.has(address));
+    const offered = divided !== null ? [] : offeredFunctions(device, { vfs, whole }, offer);
     const functions = byClass(offered);
     const inventories = divided?.inventories ?? totalsOf(functions);
     if (Object.keys(inventories).length === 0) return [];
@@ -72,12 +77,11 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
     ];
     const [first] = functions.SRIOV_NET_VF ?? [];
     const vf = vfs.find(({ address }) => address === first);
-    const isVgpu = inventories.VGPU !== undefined;
     return [
       {
-        ...{ numaNode: device.numaNode, functions, mdevType: divided?.type ?? null },
+        ...{ numaNode: device.numaNode, functions, divided },
         ...{ vendorInfo: vf === undefined ? null : vendorInfoOf(vf), physicalNetwork },
-        provider: { name: device.address, inventories, traits: isVgpu ? [] : [...new Set(traits)] },
+        provider: { name: device.address, inventories, traits: [...new Set(divided?.traits ?? traits)] },
       },
     ];
   });
@@ -105,11 +109,13 @@ interface OfferedFunction {
 }
 
 /** The functions of a card that are offered: its virtual ones if it has any, otherwise itself. */
-function offeredFunctions(device: PciDevice, vfs: readonly PciDevice[], offer: PciOffer): readonly OfferedFunction[] {
+function offeredFunctions(
+  device: PciDevice,
+  { vfs, whole }: { readonly vfs: readonly PciDevice[]; readonly whole: readonly PciDevice[] },
+  offer: PciOffer,
+): readonly OfferedFunction[] {
   // A virtual function whose physical function is not visible (in a guest, for example) counts as a device.
   if (vfs.length === 0 && device.physicalFunction !== null) return [];
-  // A virtual function that is divided into mediated devices has its own provider.
-  const whole = vfs.filter(({ mdevTypes }) => !mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type)));
   const candidates = vfs.length === 0 ? [{ one: device, parent: null }] : whole.map((one) => ({ one, parent: device }));
   return candidates.flatMap(({ one, parent }) => {
     const specification = specificationOf(one, parent, offer);
@@ -162,29 +168,8 @@ function classOf({ vendor, device }: PciDevice): string | null {
   return vendor === null || device === null ? null : `CUSTOM_PCI_${vendor}_${device}`.toUpperCase();
 }
 
-interface DividedDevice {
-  readonly type: string;
-  readonly inventories: TreeProvider["inventories"];
-}
-
-/**
- * The device's inventory of mediated devices, or null when it has none of the enabled types. Its total is the existing ones plus those that
- * can still be created.
- */
-function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): DividedDevice | null {
-  const enabled = offer.enabledMdevTypes.flatMap((name) => device.mdevTypes.find((one) => one.type === name) ?? []);
-  const [chosen] = enabled;
-  if (chosen === undefined) return null;
-  if (chosen.available === null || chosen.existing === null) {
-    warn(`${chosen.type} of ${device.address} is not reported: the number that exists or can be created is unknown`);
-    return { type: chosen.type, inventories: {} };
-  }
-  const total = chosen.available + chosen.existing;
-  return { type: chosen.type, inventories: total === 0 ? {} : { VGPU: { total } } };
-}
-
 function warnOfUnused(devices: readonly PciDevice[], offer: PciOffer, warn: Warn): void {
-  const { pciDevices, enabledMdevTypes, physicalNetworks } = offer;
+  const { pciDevices, mdevOffers, physicalNetworks } = offer;
   const cards = new Set(devices.flatMap(({ address, nics }) => [address, ...nics.map(({ name }) => name)]));
   const strangers = physicalNetworks.map(({ card }) => card).filter((card) => !cards.has(card));
   if (strangers.length > 0) warn(`physical-networks names cards that the host does not have: ${strangers.join(",")}`);
@@ -192,6 +177,18 @@ function warnOfUnused(devices: readonly PciDevice[], offer: PciOffer, warn: Warn
   const missing = pciDevices?.map((one) => one.device).filter((name) => !names.has(name)) ?? [];
   if (missing.length > 0) warn(`pci-devices names devices that the host does not have: ${missing.join(",")}`);
   const types = new Set(devices.flatMap((device) => device.mdevTypes.map((one) => one.type)));
-  const unknown = enabledMdevTypes.filter((type) => !types.has(type));
+  const unknown = mdevOffers.map(({ type }) => type).filter((type) => !types.has(type));
   if (unknown.length > 0) warn(`enabled-mdev-types names types that no device has: ${unknown.join(",")}`);
+  const absent = mdevOffers.flatMap(({ addresses }) => addresses.filter((address) => !names.has(address)));
+  if (absent.length > 0) warn(`mdev-device-addresses names cards that the host does not have: ${absent.join(",")}`);
+}
+
+/** Networks with the same trait are one network to schedulers, so a port of the one may get a function of the other. */
+function warnOfAlike({ physicalNetworks }: PciOffer, warn: Warn): void {
+  const names = new Set(physicalNetworks.map(({ name }) => name));
+  for (const [trait, alike] of Map.groupBy(names, physicalNetworkTrait))
+    if (alike.length > 1)
+      warn(
+        `physical-networks names ${alike.join(" and ")}, which become the same trait, ${trait}: servers of the one get functions of the other. Rename one of them, also in Neutron`,
+      );
 }

@@ -19,7 +19,7 @@ const NO_OPTIONS: TreeOptions = {
     cpuSharedSet: null,
     cpuDedicatedSet: null,
     pciDevices: null,
-    enabledMdevTypes: [],
+    mdevOffers: [],
     physicalNetworks: [],
   },
   ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },

@@ -6,8 +6,16 @@ const LAYOUT = {
   devices: [
     { provider: "card", resourceClass: "SRIOV_NET_VF", addresses: ["v0", "v1", "v2"], mdev: null },
     { provider: "card", resourceClass: "CUSTOM_PCI_8086_1572", addresses: ["p0"], mdev: null },
-    { provider: "gpu", resourceClass: "VGPU", addresses: [], mdev: { parent: "g0", type: "nvidia-35" } },
+    {
+      provider: "gpu",
+      resourceClass: "VGPU",
+      addresses: [],
+      mdev: { parent: "g0", type: "nvidia-35" },
+      headsOfEach: 2,
+    },
+    { provider: "own", resourceClass: "CUSTOM_GPU", addresses: ["g1"], mdev: null },
   ],
+  deviceClasses: ["CUSTOM_GPU", "CUSTOM_GONE"],
 };
 const host = (changes: Partial<DeviceHost> = {}): DeviceHost => ({
   ...{ layout: LAYOUT, taken: new Set<string>(), own: [], existing: () => [], newUuid: (index) => `u${index}` },
@@ -24,6 +32,30 @@ test("the parts of a claim that are devices are told from the others", () => {
   ];
   expect(claimedDevices({ items, mappings: {} }).map(({ provider }) => provider)).toEqual(["b", "c", "d"]);
   expect(claimedDevices(undefined)).toEqual([]);
+});
+
+test("a class that the operator has made up is one of devices where the host gives it to devices, also while it has none", () => {
+  const items = [claim("own", "CUSTOM_GPU"), claim("n", "CUSTOM_LICENCE", 3), claim("gone", "CUSTOM_GONE")];
+  const claimed = claimedDevices({ items, mappings: {} }, LAYOUT);
+  expect(claimed.map(({ provider }) => provider)).toEqual(["own", "gone"]);
+  expect(claimedDevices({ items, mappings: {} }, null)).toEqual([]);
+  expect(chooseDevices(claimed.slice(0, 1), host())).toEqual({ kind: "chosen", devices: [pci("g1")] });
+  expect(chooseDevices(claimed, host())).toEqual({
+    kind: "refused",
+    reason: expect.stringContaining("1 CUSTOM_GONE of resource provider gone, and the host's agent does not know"),
+  });
+});
+
+test("displays need no device of their own, but the devices of their card that drive them", () => {
+  const heads = (amount: number, provider = "gpu") => claim(provider, "VGPU_DISPLAY_HEAD", amount);
+  const chosen = (...claimed: readonly ReturnType<typeof claim>[]) => chooseDevices(claimed, host());
+  expect(chosen(heads(4), claim("gpu", "VGPU", 2))).toEqual({ kind: "chosen", devices: [mdev("u0"), mdev("u1")] });
+  for (const [claimed, reason] of [
+    [[heads(3), claim("gpu", "VGPU")], "the guest needs 3 VGPU_DISPLAY_HEAD of resource provider gpu, and the 1 VGPU"],
+    [[heads(1)], "and the 0 VGPU that it claims there have 0"],
+    [[heads(1, "elsewhere"), claim("gpu", "VGPU")], "does not know which devices these are"],
+  ] as const)
+    expect(chosen(...claimed)).toEqual({ kind: "refused", reason: expect.stringContaining(reason) });
 });
 
 test("a guest gets free devices of the providers that its claim names", () => {

@@ -1,10 +1,11 @@
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
+import { DISPLAY_HEAD_CLASS } from "../scheduling/request/display-heads.ts";
 import type { NeedsRefused } from "./guest-needs.ts";
 import { type DevicePlace, deviceName, type HostDevice, type MdevSource } from "./host-device.ts";
 import type { MachineLayout } from "./machine-layout.ts";
 
-/** The standard classes of devices. The other ones are those of PCI devices, by vendor and product. */
-const DEVICE_CLASSES: readonly string[] = ["PCI_DEVICE", "SRIOV_NET_VF", "VGPU", "PGPU", "FPGA"];
+/** The standard classes of devices. The other ones are those of PCI devices, by vendor and product, and those that operators give devices. */
+const DEVICE_CLASSES: readonly string[] = ["PCI_DEVICE", "SRIOV_NET_VF", "VGPU", DISPLAY_HEAD_CLASS, "PGPU", "FPGA"];
 const PCI_CLASS = /^CUSTOM_PCI_/;
 
 /** One part of a claim that a guest can only use if it gets devices for it. */
@@ -30,12 +31,19 @@ export interface DeviceHost {
 
 export type ChosenDevices = { readonly kind: "chosen"; readonly devices: readonly HostDevice[] } | NeedsRefused;
 
-/** The devices that a claim names. */
-export function claimedDevices(allocation: AllocationRequest | undefined): readonly ClaimedDevices[] {
+/**
+ * The devices that a claim names. A class that an operator has made up is one of devices where the host's settings give it to devices: other classes may be
+ * licences or whatever else is counted, for which a guest gets nothing.
+ */
+export function claimedDevices(
+  allocation: AllocationRequest | undefined,
+  layout: MachineLayout | null = null,
+): readonly ClaimedDevices[] {
+  const own = new Set(layout?.deviceClasses);
   const items = allocation?.items ?? [];
   return items.filter(
     ({ resourceClass, amount }) =>
-      amount > 0 && (DEVICE_CLASSES.includes(resourceClass) || PCI_CLASS.test(resourceClass)),
+      amount > 0 && (DEVICE_CLASSES.includes(resourceClass) || PCI_CLASS.test(resourceClass) || own.has(resourceClass)),
   );
 }
 
@@ -47,6 +55,11 @@ export function chooseDevices(claimed: readonly ClaimedDevices[], host: DeviceHo
   const devices: HostDevice[] = [];
   for (const claim of claimed) {
     const { provider, resourceClass, amount } = claim;
+    if (resourceClass === DISPLAY_HEAD_CLASS) {
+      const why = whyNoHeads(claim, claimed, host.layout);
+      if (why !== null) return refused(why);
+      continue;
+    }
     const place = host.layout?.devices?.find((one) => one.provider === provider && one.resourceClass === resourceClass);
     if (place === undefined) return refused(unknownDevices(claim));
     const free = freeOf(place, host, devices);
@@ -60,6 +73,23 @@ export function chooseDevices(claimed: readonly ClaimedDevices[], host: DeviceHo
     devices.push(...free.slice(0, amount));
   }
   return { kind: "chosen", devices };
+}
+
+/** Displays are no devices: the mediated devices of the same card drive them. Returns why those that the guest gets cannot, or null. */
+function whyNoHeads(
+  claim: ClaimedDevices,
+  claimed: readonly ClaimedDevices[],
+  layout: MachineLayout | null,
+): string | null {
+  const { provider, amount } = claim;
+  const place = layout?.devices?.find((one) => one.provider === provider && one.mdev !== null);
+  if (place === undefined) return unknownDevices(claim);
+  const ofPlace = claimed.filter((one) => one.provider === provider && one.resourceClass === place.resourceClass);
+  const devices = ofPlace.reduce((sum, one) => sum + one.amount, 0);
+  const heads = devices * (place.headsOfEach ?? 0);
+  return amount <= heads
+    ? null
+    : `the guest needs ${amount} ${DISPLAY_HEAD_CLASS} of resource provider ${provider}, and the ${devices} ${place.resourceClass} that it claims there have ${heads}: ask for both in one request group, and for no more displays than ${place.mdev?.type} has`;
 }
 
 /** The devices of a place that the guest may get, the server's own ones first. */

@@ -1,7 +1,7 @@
 import type { AllocationRequest, PortVif, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { guestInterfaces } from "../tasks/port-change.ts";
 import type { NeedsRefused } from "./guest-needs.ts";
-import { type HostDevice, type PortConnection, type PortDevice, portDevices } from "./host-device.ts";
+import { type HostDevice, type PortConnection, type PortFunction, portFunctions } from "./host-device.ts";
 import type { MachineLayout } from "./machine-layout.ts";
 
 /** Neutron's name for ports that are virtual functions of a network card in the guest. */
@@ -88,8 +88,8 @@ export function connectPorts(
   ports: readonly DirectPort[],
   { layout, own }: { readonly layout: MachineLayout | null; readonly own: readonly HostDevice[] },
 ): Read<{ readonly devices: readonly HostDevice[] }> {
-  const connected = new Map<string, PortDevice>();
-  const kept = (portId: string) => portDevices(own).find(({ port }) => port.portId === portId)?.address;
+  const connected = new Map<string, PortFunction>();
+  const kept = (portId: string) => portFunctions(own).find(({ port }) => port.portId === portId)?.address;
   // A port that has no function yet takes none that another one has.
   const sorted = [...ports].sort((a, b) => Number(kept(a.portId) === undefined) - Number(kept(b.portId) === undefined));
   for (const { provider, ...port } of sorted) {

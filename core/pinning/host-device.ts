@@ -52,6 +52,8 @@ export interface DevicePlace {
   readonly addresses: readonly string[];
   /** Of what mediated devices are made, or null. */
   readonly mdev: MdevSource | null;
+  /** How many displays each of the mediated devices can drive. Absent where the driver names none. */
+  readonly headsOfEach?: number | undefined;
   /** The functions' vendor and product, as `8086:154c`. Absent where it is unknown, and for mediated devices. */
   readonly vendorInfo?: string | undefined;
   /** The physical network that the functions' card is connected to. Absent where it is unknown. */
@@ -59,11 +61,11 @@ export interface DevicePlace {
 }
 
 /** A PCI function that connects a port. */
-export type PortDevice = Extract<HostDevice, { readonly kind: "pci" }> & { readonly port: DevicePort };
+export type PortFunction = Extract<HostDevice, { readonly kind: "pci" }> & { readonly port: DevicePort };
 
 /** The devices of a guest that connect ports. */
-export const portDevices = (devices: readonly HostDevice[] | undefined): readonly PortDevice[] =>
-  (devices ?? []).filter((device): device is PortDevice => device.kind === "pci" && device.port !== undefined);
+export const portFunctions = (devices: readonly HostDevice[] | undefined): readonly PortFunction[] =>
+  (devices ?? []).filter((device): device is PortFunction => device.kind === "pci" && device.port !== undefined);
 
 /** The name under which a device is found on its machine: its address, or the UUID of a mediated device. */
 export const deviceName = (device: HostDevice): string => (device.kind === "pci" ? device.address : device.uuid);

@@ -21,4 +21,6 @@ export interface MachineLayout {
   readonly cores: readonly (readonly number[])[];
   /** The devices behind its providers. Absent when the machine offers none. */
   readonly devices?: readonly DevicePlace[] | undefined;
+  /** The classes of its own that the operator has given devices, whether or not the machine has such devices now. Absent when there are none. */
+  readonly deviceClasses?: readonly string[] | undefined;
 }

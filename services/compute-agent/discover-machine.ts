@@ -7,6 +7,7 @@ import type { DeviceProvider } from "../../core/discovery/pci-providers.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
+import { mdevOffersOf } from "./mdev-offers-of.ts";
 
 /** Reads the files of the machine, or of a copy of one. Throws a SettingsError when the sysroot is invalid. Cost: 15 to 60 ms. */
 export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): InspectedHost {
@@ -17,7 +18,7 @@ export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): Inspe
   return inspectHost(readHostFiles({ sysroot, instancesPath }));
 }
 
-/** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
+/** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs, or a type of mediated devices, cannot be used as told. */
 export function treeOfMachine(
   machine: InspectedHost,
   options: DiscoveryOptions,
@@ -37,7 +38,7 @@ function treeOptionsOf(options: DiscoveryOptions): TreeOptions {
   return {
     ...options,
     name: options.host ?? nameOf(options.sysroot),
-    enabledMdevTypes: options.enabledMdevTypes ?? [],
+    mdevOffers: mdevOffersOf(options),
     physicalNetworks: options.physicalNetworks ?? [],
   };
 }

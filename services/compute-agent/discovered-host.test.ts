@@ -106,7 +106,20 @@ test("a device that is passed through as a GPU is found by its class and its tra
   expect(devices.find((one) => one.resourceClass === "PGPU")).toMatchObject({
     ...{ provider: card?.uuid, addresses: ["0000:3b:02.1"], mdev: null },
   });
-  for (const wrong of ["10de:2204=", "10de:2204=VGPU", "10de:2204=PGPU+", "10de:2204=PGPU+COMPUTE_NODE", "10de=PGPU"])
+  const gpus = hostSourceOf(options(...argv, "0000:3b:02.1=CUSTOM_GPU"));
+  gpus.look();
+  expect(gpus.layoutOf("h")).toMatchObject({
+    deviceClasses: ["CUSTOM_GPU"],
+    devices: [{ addresses: ["0000:3b:02.1"] }],
+  });
+  for (const wrong of [
+    "10de:2204=",
+    "10de:2204=CUSTOM_MEMORY_PAGES_2048KB",
+    "10de:2204=VGPU",
+    "10de:2204=PGPU+",
+    "10de:2204=PGPU+COMPUTE_NODE",
+    "10de=PGPU",
+  ])
     expect(() => options(...argv, wrong)).toThrow("=CLASS+TRAIT");
 });
 
@@ -127,6 +140,69 @@ test("the mediated devices behind a provider are those of the card's enabled typ
       mdev: { parent: "0000:3b:00.0", type: "nvidia-35" },
     },
   ]);
+});
+
+describe("what the settings say of types of mediated devices", () => {
+  const types = "/sys/devices/pci0000:3a/0000:3b:00.0/mdev_supported_types";
+  const described = (heads: number) =>
+    `num_heads=${heads}, frl_config=60, framebuffer=1024M, max_resolution=5120x2880, max_instance=16\n`;
+  const sysroot = () =>
+    makeSysroot(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), sriovCard(), {
+      [`${types}/nvidia-35/available_instances`]: "16\n",
+      [`${types}/nvidia-35/description`]: described(2),
+      [`${types}/nvidia-35/devices`]: {},
+      [`${types}/nvidia-36/available_instances`]: "8\n",
+      [`${types}/nvidia-36/description`]: described(4),
+      [`${types}/nvidia-36/devices`]: {},
+    });
+  const source = (...flags: readonly string[]) =>
+    hostSourceOf(
+      options(
+        "--discover",
+        "--sysroot",
+        sysroot(),
+        "--host",
+        "h",
+        "--enabled-mdev-types",
+        "nvidia-35,nvidia-36",
+        ...flags,
+      ),
+    );
+
+  test("becomes the class, the traits, the number and the displays of the cards that they name", () => {
+    const own = source(
+      ...["--mdev-classes", "nvidia-36=CUSTOM_VGPU_BIG", "--mdev-traits", "nvidia-36=CUSTOM_A100+HW_GPU_API_VULKAN"],
+      ...["--mdev-max-instances", "nvidia-36=3,nvidia-35=1", "--mdev-device-addresses", "nvidia-36=0000:3B:00.0"],
+    );
+    const { providers } = treeOf(own.look().hosts[0]!);
+    const card = providers.find(({ name }) => name.endsWith("0000:3b:00.0"));
+    expect(card?.inventories).toMatchObject({ CUSTOM_VGPU_BIG: { total: 3 }, VGPU_DISPLAY_HEAD: { total: 12 } });
+    expect(card?.traits).toEqual(["CUSTOM_A100", "HW_GPU_API_VULKAN"]);
+    expect(own.layoutOf("h")).toMatchObject({
+      deviceClasses: ["CUSTOM_VGPU_BIG"],
+      devices: [
+        {
+          ...{ provider: card?.uuid, resourceClass: "CUSTOM_VGPU_BIG", addresses: [], headsOfEach: 4 },
+          mdev: { parent: "0000:3b:00.0", type: "nvidia-36" },
+        },
+      ],
+    });
+  });
+
+  test.each([
+    [["--mdev-classes", "nvidia-99=VGPU"], "mdev-classes names nvidia-99, which enabled-mdev-types does not"],
+    [["--mdev-max-instances", "nvidia-35=1,nvidia-35=2"], "mdev-max-instances names nvidia-35 twice"],
+    [
+      ["--mdev-device-addresses", "nvidia-35=0000:3b:00.0,nvidia-36=0000:3B:00.0"],
+      "names card 0000:3b:00.0 for nvidia-35 and for nvidia-36: a card is divided into one type",
+    ],
+    [["--mdev-classes", "nvidia-35=GPU"], "TYPE=CLASS"],
+    [["--mdev-traits", "nvidia-35=A100"], "TYPE=TRAIT+TRAIT"],
+    [["--mdev-max-instances", "nvidia-35=0"], "TYPE=N"],
+    [["--mdev-device-addresses", "nvidia-35=card0"], "TYPE=ADDRESS+ADDRESS"],
+  ])("is refused when it contradicts itself: %j", (flags, reason) => {
+    expect(() => source(...flags).look()).toThrow(reason);
+  });
 });
 
 test("a host that is read again gets new values, and keeps those that can no longer be read", () => {

@@ -31,13 +31,26 @@ export class DiscoveredHost implements HostSource {
     const known = this.#known === null ? read : keepKnown(this.#known, read);
     const { machine, tree, places, devices } = treeOfMachine(known, this.#options);
     this.#known = known;
-    this.#layout = { ...this.#layoutWith(tree.name, machine, places), devices: devicePlaces(tree.name, devices) };
+    this.#layout = {
+      ...this.#layoutWith(tree.name, machine, places),
+      devices: devicePlaces(tree.name, devices),
+      deviceClasses: this.#deviceClasses(),
+    };
     const architecture = this.#options.sysroot === null ? architectureOfMachine() : null;
     return { hosts: [hostOf(machine, tree, architecture)], warnings: machine.warnings };
   }
 
   layoutOf(): MachineLayout | null {
     return this.#layout;
+  }
+
+  #deviceClasses(): readonly string[] {
+    const { pciDevices, mdevClasses } = this.#options;
+    const named = [
+      ...(pciDevices ?? []).map((one) => one.resourceClass),
+      ...(mdevClasses ?? []).map((one) => one.value),
+    ];
+    return [...new Set(named.filter((name) => name !== null))];
   }
 
   /**
@@ -63,9 +76,8 @@ export class DiscoveredHost implements HostSource {
 const deviceProviderUuid = (root: string, device: string): string => derivedProviderUuid(`${root}_${device}`);
 
 function devicePlaces(root: string, devices: readonly DeviceProvider[]): readonly DevicePlace[] {
-  return devices.flatMap(({ provider: { name }, functions, mdevType, vendorInfo, physicalNetwork }) => {
+  return devices.flatMap(({ provider: { name }, functions, divided, vendorInfo, physicalNetwork }) => {
     const provider = deviceProviderUuid(root, name);
-    const divided = { provider, resourceClass: "VGPU", addresses: [] };
     return [
       ...Object.entries(functions).map(([resourceClass, addresses]) => ({
         provider,
@@ -75,9 +87,17 @@ function devicePlaces(root: string, devices: readonly DeviceProvider[]): readonl
         ...(vendorInfo !== null && { vendorInfo }),
         ...(physicalNetwork !== null && { physicalNetwork }),
       })),
-      ...(mdevType === null ? [] : [{ ...divided, mdev: { parent: name, type: mdevType } }]),
+      ...(divided === null ? [] : [mdevPlace(provider, name, divided)]),
     ];
   });
+}
+
+function mdevPlace(
+  provider: string,
+  parent: string,
+  { type, resourceClass, heads }: NonNullable<DeviceProvider["divided"]>,
+): DevicePlace {
+  return { provider, resourceClass, addresses: [], mdev: { parent, type }, ...(heads > 0 && { headsOfEach: heads }) };
 }
 
 function hostOf(machine: InspectedHost, tree: TreeProvider, architecture: string | null): HostConfig {

@@ -12,12 +12,15 @@ const megabytes = integer({ min: 0, max: 2 ** 31 - 1 });
 /** Nova allows 0 for "not set". Here the option is left out instead, since a ratio of 0 would offer nothing. */
 const ratio = float({ min: 0.001, max: 1_000_000 });
 const DEVICE = /^([0-9a-f]{4}:[0-9a-f]{4}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:=([^+]*)((?:\+[^+]*)*))?$/i;
-/** The classes that a specification may give devices. They are among those for which guests get devices (`claimedDevices`): a claim of another class would get none. */
-const DEVICE_CLASS = /^(PGPU|FPGA|PCI_DEVICE|CUSTOM_PCI_[A-Z0-9_]{1,200})$/;
+/** The classes that a specification may give devices. Those of huge pages mean something else. */
+const CUSTOM_CLASS = "CUSTOM_(?!MEMORY_PAGES_)[A-Z0-9_]{1,240}";
+const DEVICE_CLASS = new RegExp(`^(PGPU|FPGA|PCI_DEVICE|${CUSTOM_CLASS})$`);
+const MDEV_CLASS = new RegExp(`^(VGPU|${CUSTOM_CLASS})$`);
 const DEVICE_TRAIT = /^(HW|CUSTOM)_[A-Z0-9_]{1,240}$/;
+const ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 const device: Kind<DeviceSpecification> = {
   allowed:
-    "VENDOR:PRODUCT or an address, like 8086:1572 or 0000:3b:00.0, and =CLASS+TRAIT… with PGPU, FPGA, PCI_DEVICE or CUSTOM_PCI_… and traits HW_… or CUSTOM_…, like 10de:2204=PGPU+CUSTOM_A100",
+    "VENDOR:PRODUCT or an address, like 8086:1572 or 0000:3b:00.0, and =CLASS+TRAIT… with PGPU, FPGA, PCI_DEVICE or CUSTOM_… and traits HW_… or CUSTOM_…, like 10de:2204=PGPU+CUSTOM_A100",
   placeholder: "DEVICE",
   parse: (given) => {
     const [, name, resourceClass = null, more = ""] = DEVICE.exec(given) ?? [];
@@ -27,6 +30,55 @@ const device: Kind<DeviceSpecification> = {
     return { device: name.toLowerCase(), resourceClass, traits };
   },
 };
+
+/** What an operator says of a type of mediated devices. */
+export interface OfMdevType<Value> {
+  readonly type: string;
+  readonly value: Value;
+}
+
+/** `TYPE=VALUE`. `parse` returns undefined for a value that is not allowed. */
+function ofMdevType<Value>(
+  allowed: string,
+  placeholder: string,
+  parse: (value: string) => Value | undefined,
+): Kind<OfMdevType<Value>> {
+  return {
+    allowed,
+    placeholder: `TYPE=${placeholder}`,
+    parse: (given) => {
+      const [, type, text = ""] = /^([^=,\s]{1,100})=(.+)$/.exec(given) ?? [];
+      const value = parse(text);
+      return type === undefined || value === undefined ? undefined : { type, value };
+    },
+  };
+}
+
+/** Values that are joined by a plus sign, since a comma separates types. */
+const eachOf =
+  (pattern: RegExp) =>
+  (given: string): readonly string[] | undefined => {
+    const parts = given.split("+");
+    return parts.every((part) => pattern.test(part)) ? parts : undefined;
+  };
+
+const mdevClass = ofMdevType("TYPE=CLASS with VGPU or CUSTOM_…, like nvidia-35=CUSTOM_VGPU_SMALL", "CLASS", (given) =>
+  MDEV_CLASS.test(given) ? given : undefined,
+);
+const mdevTraits = ofMdevType(
+  "TYPE=TRAIT+TRAIT… with traits HW_… or CUSTOM_…, like nvidia-35=CUSTOM_A100",
+  "TRAITS",
+  eachOf(DEVICE_TRAIT),
+);
+const mdevLimit = ofMdevType("TYPE=N with a number from 1 to 65535, like nvidia-35=8", "N", (given) => {
+  const count = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+  return count >= 1 && count <= 65_535 ? count : undefined;
+});
+const mdevAddresses = ofMdevType(
+  "TYPE=ADDRESS+ADDRESS… with the addresses of cards, like nvidia-35=0000:84:00.0+0000:85:00.0",
+  "ADDRESSES",
+  (given) => eachOf(ADDRESS)(given)?.map((address) => address.toLowerCase()),
+);
 
 const physicalNetwork: Kind<PhysicalNetwork> = {
   allowed: "NETWORK:CARD with the card's network interface or address, like physnet1:ens1f0 or physnet1:0000:3b:00.0",
@@ -71,6 +123,16 @@ export const discoverySettings = {
   }),
   enabledMdevTypes: optional(listOf(text()), {
     about: "types of mediated devices for guests, the preferred one first",
+  }),
+  // The options `mdev_class`, `max_instances` and `device_addresses` of Nova's sections [mdev_TYPE].
+  mdevClasses: optional(listOf(mdevClass), { about: "resource class of a type's mediated devices; by default VGPU" }),
+  mdevTraits: optional(listOf(mdevTraits), { about: "traits of the cards that are divided into a type" }),
+  mdevMaxInstances: optional(listOf(mdevLimit), {
+    about: "how many devices of a type all cards of the host offer together; by default as many as they can have",
+  }),
+  mdevDeviceAddresses: optional(listOf(mdevAddresses), {
+    about:
+      "addresses of the cards that are divided into a type; a type without addresses is for the cards that no type names",
   }),
   // The option `physical_device_mappings` of Neutron's SR-IOV agent.
   physicalNetworks: optional(listOf(physicalNetwork), {

@@ -53,7 +53,8 @@ export class GuestPins {
     const needs = guestNeedsOf(order.server, order.allocation);
     if (needs.kind === "refused") throw new Error(needs.reason);
     const isDedicated = needs.extra.count > 0 || needs.vcpus.some((vcpu) => vcpu.isDedicated);
-    if (!isDedicated && claimedDevices(order.allocation).length === 0) return build(this.#choose(order, needs, []));
+    const claimed = claimedDevices(order.allocation, this.#layoutOf(order.host));
+    if (!isDedicated && claimed.length === 0) return build(this.#choose(order, needs, []));
     const { pinning, holder } = await this.#inTurn(() => this.#hold(order, needs));
     try {
       return await build(pinning);
@@ -105,7 +106,7 @@ export class GuestPins {
     const chosen = chooseHostCpus(needs, { layout, taken: cpusOf(others), own: cpusOf(own) });
     if (chosen.kind === "refused") throw new Error(chosen.reason);
     const devicesOf = (all: readonly CpuHolder[]) => all.flatMap(({ devices = [] }) => devices);
-    const found = chooseDevices(claimedDevices(allocation), {
+    const found = chooseDevices(claimedDevices(allocation, layout), {
       ...{ layout, taken: new Set(devicesOf(others).map(deviceName)), own: devicesOf(own), existing: this.#existing },
       newUuid: (index) => derivedProviderUuid(`device ${index} of ${host} ${attemptId}`),
     });

@@ -1,5 +1,5 @@
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
-import { portDevices } from "../../core/pinning/host-device.ts";
+import { portFunctions } from "../../core/pinning/host-device.ts";
 import type { PortDevices } from "../../proto/gen/berth/agent.ts";
 import type { GuestName } from "./journal.ts";
 
@@ -11,7 +11,7 @@ export function portDevicesOf(
   guest: GuestName,
   pinningOf: (guest: GuestName) => GuestPinning | null,
 ): PortDevices | undefined {
-  const devices = portDevices(pinningIfReadable(guest, pinningOf)?.devices);
+  const devices = portFunctions(pinningIfReadable(guest, pinningOf)?.devices);
   if (devices.length === 0) return undefined;
   return {
     devices: devices.map(({ address: pciSlot, port: { portId, vendorInfo = "", physicalNetwork = "" } }) => ({

@@ -187,6 +187,7 @@ export class TreeSearch {
     const { amount } = this.#request.unnumbered!.amounts[index]!;
     const column = this.#classOf[index]!;
     const bit = 2 ** index;
+    const partner = this.#request.unnumbered!.partners?.[index] ?? -1;
     let provider = this.#chosen[index]!;
     if (provider >= 0) {
       room[provider * classCount + column] = room[provider * classCount + column]! + amount;
@@ -195,6 +196,7 @@ export class TreeSearch {
     for (provider += 1; provider < kinds.count; provider += 1) {
       const at = provider * classCount + column;
       if (kinds.amountFits[provider * total + index] === 0 || room[at]! < amount) continue;
+      if (partner >= 0 && this.#chosen[partner] !== provider) continue;
       const before = provider - 1;
       if (before >= 0 && kinds.kind[before] === kinds.kind[provider] && serves[before] === serves[provider]) continue;
       room[at] = room[at]! - amount;

@@ -23,6 +23,8 @@ export interface CountedAmount extends RequestedAmount {
 export interface BoundGroup {
   readonly suffixes: readonly string[];
   readonly amounts: readonly CountedAmount[];
+  /** By amount of the unnumbered group: the index of an earlier amount that the same provider must serve, or -1. Null when none has such a partner. */
+  readonly partners: readonly number[] | null;
   /** The only amount of the group, when the group asks a provider for nothing but room for it and traits; otherwise null. */
   readonly plain: CountedAmount | null;
   /** By trait-set number: 1 if a provider with that set may serve the group (a numbered group: on its own). Null when any provider may. */
@@ -153,6 +155,7 @@ export class BoundRequest {
     return {
       suffixes: groups.map((one) => one.suffix),
       amounts,
+      partners: group.oneProvider === undefined ? null : partnersOf(amounts, group.oneProvider),
       plain: amounts.length === 1 && amounts[0]!.roomDecides && !inAggregates ? amounts[0]! : null,
       traitsServe:
         forbiddenIds.length > 0 || (alone && requiredIds.length > 0)
@@ -198,6 +201,11 @@ export class BoundRequest {
   #code(refusal: Refusal): number {
     return this.#refusals.push(refusal) - 1;
   }
+}
+
+function partnersOf(amounts: readonly RequestedAmount[], oneProvider: readonly ResourceClass[]): readonly number[] {
+  const first = amounts.findIndex(({ resourceClass }) => oneProvider.includes(resourceClass));
+  return amounts.map(({ resourceClass }, index) => (index > first && oneProvider.includes(resourceClass) ? first : -1));
 }
 
 function rootAmountsOf(group: BoundGroup): RootAmounts | null {

@@ -8,6 +8,7 @@ import {
   trait,
 } from "../../ledger/ids.ts";
 import type { HostRequest } from "../host-request.ts";
+import { VGPU_WITH_DISPLAY } from "./display-heads.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 
 export interface GroupDraft {
@@ -116,7 +117,10 @@ export class HostRequestDraft {
     const resources = new Map([...amounts].filter(([, amount]) => amount > 0));
     const inSubtree = this.sameSubtree.some((suffixes) => suffixes.includes(suffix));
     if (resources.size > 0 || (inSubtree && required.size > 0)) {
-      return requestGroup({ suffix, resources, requiredTraits: required, forbiddenTraits: forbidden });
+      const group = { suffix, resources, requiredTraits: required, forbiddenTraits: forbidden };
+      // A display belongs to a VGPU, so both are of one card. A numbered group has one provider anyway.
+      const isTied = suffix === "" && VGPU_WITH_DISPLAY.every((name) => resources.has(name));
+      return requestGroup({ ...group, ...(isTied && { oneProvider: VGPU_WITH_DISPLAY }) });
     }
     const [name] = [...required, ...forbidden];
     if (name === undefined) return null;

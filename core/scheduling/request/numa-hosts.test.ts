@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { provider } from "../../../test/rigs/view-builders.ts";
 import { CandidateSearch } from "../../candidates/best/candidate-search.ts";
 import { type ProviderUuid, providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
@@ -63,6 +64,34 @@ describe("requests to NUMA hosts and flat hosts", () => {
       { host: "numa", nodes: ["numa-numa1"], gpu: "numa-gpu1" },
     ]);
     expect(ways.map(({ host }) => host)).toContain("flat");
+  });
+
+  it("takes the displays of a VGPU from the VGPU's card, and a trait from any of the host's providers", () => {
+    const gpus = new LedgerView();
+    hostOf(gpus, "h", 0);
+    const cards = [
+      ["busy", { VGPU_DISPLAY_HEAD: 4 }, ["CUSTOM_BIG"]],
+      ["free", { VGPU: 1, VGPU_DISPLAY_HEAD: 2 }, []],
+      ["big", { VGPU: 1, VGPU_DISPLAY_HEAD: 2 }, ["CUSTOM_BIG"]],
+    ] as const;
+    for (const [name, inventories, traits] of cards)
+      gpus.applyAll(provider(name, inventories, { parent: "h", traits }));
+    const servedBy = (extraSpecs: Specs) =>
+      [...new CandidateSearch(gpus, { ...searchOf(hostRequestOf(asked(extraSpecs))), limit: 1000 })].map(({ items }) =>
+        items.filter(({ resourceClass }) => resourceClass.startsWith("VGPU")).map((item) => item.provider),
+      );
+    const vgpu = { "resources:VGPU": "1", "resources:VGPU_DISPLAY_HEAD": "2" };
+    expect(servedBy(vgpu).sort()).toEqual([
+      ["big", "big"],
+      ["free", "free"],
+    ]);
+    expect(servedBy({ "trait:CUSTOM_BIG": "required", ...vgpu })).toEqual([["big", "big"]]);
+    expect(servedBy({ "resources:VGPU_DISPLAY_HEAD": "2", "resources:VGPU": "1" }).sort()).toEqual([
+      ["big", "big"],
+      ["free", "free"],
+    ]);
+    expect(servedBy({ ...vgpu, "resources:VGPU_DISPLAY_HEAD": "3" })).toEqual([]);
+    expect(servedBy({ "resources:VGPU_DISPLAY_HEAD": "3" })).toEqual([["busy"]]);
   });
 
   it("admits only the named host", () => {

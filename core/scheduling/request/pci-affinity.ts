@@ -1,5 +1,6 @@
 import { resourceClass } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
+import { VGPU_WITH_DISPLAY } from "./display-heads.ts";
 import { agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import type { HostRequestDraft } from "./host-request-draft.ts";
 import { guestNodes } from "./numa-nodes.ts";
@@ -32,12 +33,13 @@ export function tieToNode(asked: Asked, draft: HostRequestDraft, suffixes: reado
   const guest = guestNodes(asked);
   const [node, ...others] = guest.kind === "nodes" ? guest.nodes : [];
   if (node === undefined || others.length > 0) return null;
-  // Any provider may serve a VGPU of the unnumbered group, so it moves to a numbered group that can be tied to the node.
+  // Any provider may serve a VGPU of the unnumbered group, so it moves to a numbered group that can be tied to the node, with its displays.
   const unnumbered = draft.group("").resources;
   const vgpus = unnumbered.get(VGPU) ?? 0;
-  if (vgpus > 0) {
-    unnumbered.delete(VGPU);
-    draft.add("_VGPU", VGPU, vgpus);
+  for (const name of vgpus > 0 ? VGPU_WITH_DISPLAY : []) {
+    const amount = unnumbered.get(name) ?? 0;
+    unnumbered.delete(name);
+    if (amount > 0) draft.add("_VGPU", name, amount);
   }
   for (const suffix of vgpus > 0 ? [...suffixes, "_VGPU"] : suffixes) {
     const { resources } = draft.group(suffix);

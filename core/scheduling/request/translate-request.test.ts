@@ -129,6 +129,22 @@ const TRANSLATIONS: readonly [string, Specs, Specs, Record<string, unknown>][] =
     },
   ],
   [
+    "a VGPU with displays at the guest's NUMA node",
+    {
+      "resources:VGPU": "1",
+      "resources:VGPU_DISPLAY_HEAD": "2",
+      "hw:numa_nodes": "1",
+      "hw:pci_numa_affinity_policy": "required",
+    },
+    {},
+    {
+      _NUMA0: "VCPU=4 MEMORY_MB=4096",
+      _VGPU: "VGPU=1 VGPU_DISPLAY_HEAD=2",
+      "": "DISK_GB=10",
+      sameSubtree: ["_NUMA0,_VGPU"],
+    },
+  ],
+  [
     "devices at the same socket",
     { "hw:pci_numa_affinity_policy": "socket" },
     {},

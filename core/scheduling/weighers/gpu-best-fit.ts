@@ -6,8 +6,8 @@ import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { AbsoluteWeigher, HostBatch } from "./weigher.ts";
 
-/** VGPU, PGPU, CUSTOM_GPU_MILLI, CUSTOM_A100_GPU, … */
-export const isGpuClass = resourceClassPattern(/(^|_)[PV]?GPU(_|$)/);
+/** VGPU, PGPU, CUSTOM_GPU_MILLI, CUSTOM_A100_GPU, … The displays of VGPUs (VGPU_DISPLAY_HEAD) are no GPUs. */
+export const isGpuClass = resourceClassPattern(/^(?!VGPU_DISPLAY_HEAD$)(.*_)?[PV]?GPU(_|$)/);
 
 /**
  * Keeps GPUs whole and together. For a share of a GPU it prefers the host whose child is left with the least. For whole GPUs, and among

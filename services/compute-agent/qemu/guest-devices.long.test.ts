@@ -87,6 +87,28 @@ describe.skipIf(whyNoQemu() !== null)(
       expect(readGuestRecord(dirOf(2))?.pinning?.devices).toEqual([{ kind: "pci", address: VFS[1] }]);
     });
 
+    test.each([
+      ["a class that the operator has named", "CUSTOM_GPU", ["CUSTOM_GPU"]],
+      ["the standard class of whole graphics cards", "PGPU", []],
+    ])("has the device of the provider that its claim names on QEMU's command line, for %s", async (_, name, own) => {
+      const devices = VFS.map((address, index) => ({
+        ...{ provider: `card${index}`, resourceClass: name, addresses: [address], mdev: null },
+      }));
+      const layoutOf = () => ({ places: [], cores: [], devices, deviceClasses: own });
+      opened(usableCard(), { program: standInQemu(dir), layoutOf });
+      expect(await prepare(1, [{ provider: "card1", resourceClass: name, amount: 1 }])).toMatchObject({
+        kind: "prepared",
+      });
+      expect(readGuestRecord(dirOf(1))?.pinning?.devices).toEqual([{ kind: "pci", address: VFS[1] }]);
+      expect(programOf(1)).toContain("pci-testdev,id=hostdev0");
+      const again = await prepare(2, [{ provider: "card1", resourceClass: name, amount: 1 }]);
+      expect(again).toMatchObject({ kind: "failed", reason: expect.stringContaining("of which 0 are free") });
+      // What is counted and is no device needs none.
+      const licence = [{ provider: "card1", resourceClass: "CUSTOM_LICENCE", amount: 2 }];
+      expect(await prepare(3, licence)).toMatchObject({ kind: "prepared" });
+      expect(programOf(3).filter((option) => option.includes("hostdev"))).toEqual([]);
+    });
+
     test.each(["rebuild", "resize"])(
       "keeps its function, which only one QEMU can open, at a %s on its host",
       async (by) => {

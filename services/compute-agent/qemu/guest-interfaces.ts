@@ -10,7 +10,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { INTERFACE_SLOTS, type UserNetwork, type VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import { DIRECT_VNIC, readConnection } from "../../../core/pinning/direct-ports.ts";
-import { deviceName, type HostDevice, type PortDevice, portDevices } from "../../../core/pinning/host-device.ts";
+import { deviceName, type HostDevice, type PortFunction, portFunctions } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
@@ -79,7 +79,7 @@ async function followPorts(
   { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
 ): Promise<readonly GuestInterface[]> {
   const { pinning } = guest.record;
-  const direct = portDevices(pinning?.devices);
+  const direct = portFunctions(pinning?.devices);
   const isDirect = new Set(direct.map(({ port }) => port.portId));
   const followed = followedPorts(guest, wanted);
   if (pinning === undefined || direct.length === 0) return wanted;
@@ -99,8 +99,8 @@ async function followPorts(
 export function followedPorts(
   { record }: Pick<QemuGuest, "record">,
   wanted: readonly GuestInterface[],
-): ReadonlyMap<string, PortDevice> {
-  const direct = portDevices(record.pinning?.devices);
+): ReadonlyMap<string, PortFunction> {
+  const direct = portFunctions(record.pinning?.devices);
   const isDirect = new Set(direct.map(({ port }) => port.portId));
   const present = namedInterfaces(record.machine);
   const stranger = wanted.find(
@@ -116,7 +116,7 @@ export function followedPorts(
 }
 
 /** The device as the port's present connection has it. What is not told now stays as it is. */
-function asConnected(device: PortDevice, wanted: readonly GuestInterface[]): PortDevice {
+function asConnected(device: PortFunction, wanted: readonly GuestInterface[]): PortFunction {
   const one = wanted.find(({ portId }) => portId === device.port.portId);
   if (one === undefined) return device;
   const read = readConnection(one);
@@ -128,7 +128,7 @@ function asConnected(device: PortDevice, wanted: readonly GuestInterface[]): Por
 /** The record names the function until the guest has released it and the card has forgotten its port, so that no other guest gets it before. */
 async function giveBack(
   guest: QemuGuest,
-  device: PortDevice,
+  device: PortFunction,
   { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
 ): Promise<void> {
   const { pinning } = guest.record;
