@@ -1,8 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { HostDevice, PortConnection } from "../../core/pinning/host-device.ts";
 import { makeSysroot, sriovCard } from "../../test/rigs/made-up-sysroot.ts";
+import { FunctionNotes } from "./function-notes.ts";
 import { QemuError } from "./qemu-error.ts";
 import { functionOf, VirtualFunctions } from "./virtual-functions.ts";
 
@@ -191,4 +192,96 @@ test("the clearing for one guest ends before the setting for the next, also if i
   slow.resolve();
   await Promise.all([clearing, setting]);
   expect(addressed().map((one) => one.includes(CLEARED))).toEqual([false, true, false]);
+});
+
+describe("functions that are left over", () => {
+  const notesAt = (path: string | null) => new FunctionNotes({ path, boot: "b" });
+  const withNotes = (notes: FunctionNotes) =>
+    new VirtualFunctions(
+      root,
+      (program, args) => {
+        ran.push([program, ...args].join(" "));
+        return answer();
+      },
+      notes,
+    );
+  const busy = () =>
+    ran.at(-1)?.includes(" mac ") ? Promise.reject(new Error("Device or resource busy")) : Promise.resolve();
+  const plain = (address: string): HostDevice => ({ kind: "pci", address });
+
+  test("are cleared by the next process, if no guest uses them, whatever the guests' records say", async () => {
+    const path = join(root, "notes.json");
+    await withNotes(notesAt(path)).connect(guest("/a", device(VFS[0])), NEVER);
+    await withNotes(notesAt(path)).connect(guest("/b", device(VFS[1])), NEVER);
+    ran = [];
+    const next = withNotes(notesAt(path));
+    expect(await next.clearLeft((address, dir) => address === VFS[0] && dir === "/a")).toEqual([]);
+    expect(ran).toEqual([`ip link set dev ens1f0 vf 1 ${CLEARED}`, "ip link set dev ens1f0 vf 1 trust off"]);
+    expect(await next.clearLeft(unused)).toEqual([]);
+    expect(addressed().at(-1)).toBe(`ip link set dev ens1f0 vf 0 ${CLEARED}`);
+    expect(notesAt(path).all().size).toBe(0);
+  });
+
+  test("are tried again when a card has kept them, and not while it is the function of a guest that has started since", async () => {
+    await functions.connect(guest("/a", device(VFS[0])), NEVER);
+    answer = busy;
+    await expect(functions.release(guest("/a", device(VFS[0])), unused)).rejects.toThrow("busy");
+    expect(await functions.clearLeft(unused)).toEqual([
+      { dir: "/a", error: expect.objectContaining({ message: expect.stringContaining("keeps the MAC address") }) },
+    ]);
+    answer = async () => {};
+    await functions.connect(guest("/b", device(VFS[0])), NEVER);
+    ran = [];
+    // Its QEMU may not have been started yet.
+    expect(await functions.clearLeft(unused)).toEqual([]);
+    expect(ran).toEqual([]);
+    answer = busy;
+    await expect(functions.release(guest("/b", device(VFS[0])), unused)).rejects.toThrow("busy");
+    answer = async () => {};
+    expect(await functions.clearLeft(unused)).toEqual([]);
+    expect(addressed().at(-1)).toBe(`ip link set dev ens1f0 vf 0 ${CLEARED}`);
+  });
+
+  test("are cleared before a guest gets one of them for no port, which it does not get while the card keeps them", async () => {
+    await functions.connect(guest("/a", device(VFS[0])), NEVER);
+    ran = [];
+    answer = busy;
+    await expect(functions.connect(guest("/b", plain(VFS[0])), NEVER)).rejects.toThrow(
+      `virtual function 0 of ens1f0 (${VFS[0]}) keeps the MAC address and the VLAN of port p1`,
+    );
+    answer = async () => {};
+    await functions.connect(guest("/b", plain(VFS[0])), NEVER);
+    expect(addressed().at(-1)).toBe(`ip link set dev ens1f0 vf 0 ${CLEARED}`);
+    ran = [];
+    // Nothing is noted of these: their settings are the operator's.
+    await functions.connect(guest("/b", plain(VFS[0]), plain(VFS[1])), NEVER);
+    expect(ran).toEqual([]);
+  });
+
+  test("are not cleared for a guest that gets one of them for no port while another guest runs with it", async () => {
+    await functions.connect(guest("/a", device(VFS[0])), NEVER);
+    ran = [];
+    await functions.connect(guest("/b", plain(VFS[0])), NEVER, (address, dir) => address === VFS[0] && dir === "/a");
+    expect(ran).toEqual([]);
+  });
+
+  test("are known of a guest whose record cannot be read, when it is destroyed", async () => {
+    await functions.connect(guest("/a", device(VFS[0]), device(VFS[1])), NEVER);
+    await functions.connect(guest("/b", device(VFS[1])), NEVER);
+    ran = [];
+    await functions.releaseAll({ dir: "/a", devices: undefined }, unused);
+    expect(addressed()).toEqual([`ip link set dev ens1f0 vf 0 ${CLEARED}`]);
+    await functions.releaseAll({ dir: "/a", devices: undefined }, unused);
+    expect(addressed()).toHaveLength(1);
+  });
+
+  test("of an agent without notes are noted while its guests run, and those that are noted stay as they are", async () => {
+    const notes = notesAt(null);
+    const one = withNotes(notes);
+    one.remember(guest("/a", device(VFS[0]), plain(VFS[1])));
+    expect([...notes.all()]).toEqual([[VFS[0], { dir: "/a", portId: "p1", mac: MAC }]]);
+    one.remember(guest("/b", device(VFS[0])));
+    expect(notes.all().get(VFS[0])?.dir).toBe("/a");
+    expect(ran).toEqual([]);
+  });
 });

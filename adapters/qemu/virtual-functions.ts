@@ -2,6 +2,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type HostDevice, type PortFunction, portFunctions } from "../../core/pinning/host-device.ts";
 import { Turns } from "../../runtime/turns.ts";
+import { FunctionNotes } from "./function-notes.ts";
 import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
 
@@ -12,6 +13,16 @@ const NEEDS_RIGHT = "the agent's user needs the right to configure networks (CAP
 
 /** Runs a program of the host, like `runTool`. */
 export type RunProgram = (program: string, args: readonly string[], signal?: AbortSignal) => Promise<unknown>;
+
+/** Whether a guest that runs has the function. The guest of the directory, if one is named, may have no record by which it could be found. */
+export type IsUsed = (address: string, dir?: string) => boolean;
+
+/** A virtual function that was set for a port. */
+interface SetFunction {
+  readonly address: string;
+  readonly portId: string;
+  readonly mac: string;
+}
 
 /** A guest with its devices, named by its directory. */
 interface DeviceHolder {
@@ -24,42 +35,95 @@ interface DeviceHolder {
  * guest itself cannot choose, and whether the port is trusted. A function keeps them until they are cleared, whoever has it by then. So they are set before each start of a guest, and cleared
  * when its QEMU has ended: on another host or in another guest the port's address may be in use again.
  *
+ * Functions that could not be cleared, or that an earlier process has left, are left over. They are cleared later, at the latest before a guest gets one of them that sets nothing
+ * itself. Functions without a note are left alone, since their settings are the operator's.
+ *
  * Two guests of one server may have the same function, of which one runs: the clearing for the one never follows the setting for the other.
  */
 export class VirtualFunctions {
   readonly #root: string;
   readonly #run: RunProgram;
+  readonly #notes: FunctionNotes;
   readonly #turns = new Turns<string>();
   /** The directory of the guest for which each function was set last. */
   readonly #users = new Map<string, string>();
+  /** The functions that are left over. */
+  readonly #left: Set<string>;
 
   /** `root` is `/`, or a copy of a host's files. */
-  constructor(root: string, run: RunProgram = runTool) {
+  constructor(root: string, run: RunProgram = runTool, notes = new FunctionNotes({ path: null, boot: "" })) {
     this.#root = root;
     this.#run = run;
+    this.#notes = notes;
+    this.#left = new Set(notes.all().keys());
   }
 
-  /** Rejects with a QemuError that names the port, when the card does not take the settings, or when Neutron has not said what they are. */
-  async connect({ dir, devices }: DeviceHolder, signal: AbortSignal): Promise<void> {
-    for (const device of portFunctions(devices))
-      await this.#turns.take([device.address], async () => {
-        await this.#set(device, signal);
-        this.#users.set(device.address, dir);
-      });
+  /**
+   * Rejects with a QemuError that names the port, when the card does not take the settings, or when Neutron has not said what they are. A function that connects no port
+   * is cleared of what its former guest's port has left there, and the guest does not get it otherwise. `isUsed` is as in `release`.
+   */
+  async connect({ dir, devices = [] }: DeviceHolder, signal: AbortSignal, isUsed: IsUsed = () => false): Promise<void> {
+    for (const device of devices)
+      if (device.kind === "pci")
+        await this.#turns.take([device.address], async () => {
+          const { address, port } = device;
+          if (port === undefined) return this.#clearNoted(address, isUsed);
+          this.#left.delete(address);
+          this.#notes.put(address, { dir, portId: port.portId, mac: port.mac });
+          await this.#set({ ...device, port }, signal);
+          this.#users.set(address, dir);
+        });
   }
 
   /**
    * Clears the functions of a guest whose QEMU has ended. `isUsed` tells whether another guest that runs has the function. A function that has left the host has
    * nothing to clear, and neither has one to which its card has never given the port's MAC address. Rejects with a QemuError if the card keeps the settings.
    */
-  async release({ dir, devices }: DeviceHolder, isUsed: (address: string) => boolean): Promise<void> {
-    for (const device of portFunctions(devices))
-      await this.#turns.take([device.address], async () => {
-        if ((this.#users.get(device.address) ?? dir) !== dir || isUsed(device.address)) return;
-        await this.#clear(device);
-        // The next guest may be waiting for its turn.
-        if (this.#users.get(device.address) === dir) this.#users.delete(device.address);
+  async release({ dir, devices }: DeviceHolder, isUsed: IsUsed): Promise<void> {
+    for (const { address, port } of portFunctions(devices)) await this.#release(dir, { address, ...port }, isUsed);
+  }
+
+  /** Notes the functions of a guest that runs, and that an agent without notes has started. */
+  remember({ dir, devices }: DeviceHolder): void {
+    for (const { address, port } of portFunctions(devices))
+      if (!this.#notes.all().has(address)) this.#notes.put(address, { dir, portId: port.portId, mac: port.mac });
+  }
+
+  /** Like `release`, also for the functions of the guest that its record does not name, because it is damaged or older. */
+  async releaseAll({ dir, devices }: DeviceHolder, isUsed: IsUsed): Promise<void> {
+    await this.release({ dir, devices }, isUsed);
+    const noted = [...this.#notes.all()].filter(([, note]) => note.dir === dir);
+    for (const [address, { portId, mac }] of noted) await this.#release(dir, { address, portId, mac }, isUsed);
+  }
+
+  #release(dir: string, one: SetFunction, isUsed: IsUsed): Promise<void> {
+    const { address } = one;
+    return this.#turns.take([address], async () => {
+      if ((this.#users.get(address) ?? dir) !== dir || isUsed(address)) return;
+      await this.#clear({ dir, ...one });
+      // The next guest may be waiting for its turn.
+      if (this.#users.get(address) === dir) this.#users.delete(address);
+    });
+  }
+
+  /** Tries again to clear the functions that are left over and that no guest uses. Returns those that their cards keep, with the guests' directories and the reasons. */
+  async clearLeft(isUsed: IsUsed): Promise<readonly { readonly dir: string; readonly error: unknown }[]> {
+    const kept: { readonly dir: string; readonly error: unknown }[] = [];
+    for (const address of [...this.#left])
+      await this.#turns.take([address], async () => {
+        const dir = this.#notes.all().get(address)?.dir ?? "";
+        // A guest may have got it while its turn was waited for.
+        if (!this.#left.has(address)) return;
+        await this.#clearNoted(address, isUsed).catch((error: unknown) => kept.push({ dir, error }));
       });
+    return kept;
+  }
+
+  /** Clears what is noted of a function, unless a guest uses it. */
+  async #clearNoted(address: string, isUsed: IsUsed): Promise<void> {
+    const note = this.#notes.all().get(address);
+    if (note === undefined) this.#left.delete(address);
+    else if (!isUsed(address, note.dir)) await this.#clear({ address, ...note });
   }
 
   async #set({ address, port }: PortFunction, signal: AbortSignal): Promise<void> {
@@ -96,19 +160,27 @@ export class VirtualFunctions {
     }
   }
 
-  async #clear({ address, port }: PortFunction): Promise<void> {
+  async #clear({ dir, ...one }: SetFunction & { readonly dir: string }): Promise<void> {
+    const { address, portId, mac } = one;
+    this.#left.add(address);
+    this.#notes.put(address, { dir, portId, mac });
     const place = functionOf(address, this.#root);
-    if (place === null) return;
+    if (place !== null) await this.#clearAt(place, one);
+    this.#left.delete(address);
+    this.#notes.remove(address);
+  }
+
+  async #clearAt(place: FunctionPlace, { address, portId, mac }: SetFunction): Promise<void> {
     try {
       await this.#forget(place);
     } catch (error) {
       // Without the program nothing was set.
       if (error instanceof QemuError && error.code === "unavailable") return;
       const shown = await this.#shown(place);
-      if (shown === null || shown.mac === null || shown.mac === port.mac.toLowerCase())
+      if (shown === null || shown.mac === null || shown.mac === mac.toLowerCase())
         throw new QemuError(
           "unavailable",
-          `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${port.portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
+          `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
           { cause: error },
         );
     }

@@ -16,10 +16,10 @@ export function driverWarnings(logger: Logger) {
         { imageId, path },
         "the checked copy of an image was changed on this host; it is made again from the image's file, and guests that were built on it read what was changed until they are stopped and started: find out what wrote to it",
       ),
-    onFunctionsKept: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
+    onFunctionsKept: (guest: GuestName | { readonly dir: string }, error: unknown) =>
       logger.error(
-        { host, serverUuid, attemptId, err: error },
-        "a network card keeps the MAC address of a guest that has stopped, so it may take frames that are for the guest's port elsewhere, until the guest starts again or is destroyed here: clear the virtual function that the error names (ip link set CARD vf N mac 00:00:00:00:00:00 vlan 0)",
+        { ...guest, err: error },
+        "a network card keeps the MAC address of a guest that has stopped or is gone, so it may take frames that are for the guest's port elsewhere; the card is told again every minute, and no other guest gets the function before: clear the virtual function that the error names (ip link set CARD vf N mac 00:00:00:00:00:00 vlan 0)",
       ),
     onUnknown: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.warn(

@@ -50,8 +50,9 @@ export function openDriver(options: AgentOptions, surroundings: DriverSurroundin
     case "qemu": {
       refuseMissingTools();
       // Agents of several machines may share the directory of the guests, but not this one.
-      const cpuFlagsFile = join(options.dataDir, `${options.agentId}.cpu-flags.json`);
-      return openReal(options, surroundings, (settings, more) => openQemuDriver(settings, { ...more, cpuFlagsFile }));
+      const own = (name: string) => join(options.dataDir, `${options.agentId}.${name}.json`);
+      const files = { cpuFlagsFile: own("cpu-flags"), functionNotes: own("functions") };
+      return openReal(options, surroundings, (settings, more) => openQemuDriver(settings, { ...more, ...files }));
     }
     case "lxd":
       return openReal(options, surroundings, openLxdDriver);

@@ -152,13 +152,15 @@ describe.skipIf(whyNoQemu() !== null)(
 
     test("does not keep its guest from being stopped or moved where the card does not clear it, until the guest is destroyed", async () => {
       const kept: string[] = [];
-      openedWith({ onFunctionsKept: ({ attemptId }, error) => kept.push(`${attemptId}: ${(error as Error).message}`) });
+      openedWith({
+        onFunctionsKept: (guest, error) => kept.push(`${JSON.stringify(guest)}: ${(error as Error).message}`),
+      });
       await prepareDirect();
       await driver.start(NAME, NEVER);
       refused = "ip link: RTNETLINK answers: Device or resource busy";
       await driver.power(NAME, "stop", NEVER);
       expect(kept).toEqual([
-        expect.stringMatching(/^task-1\/0: virtual function 0 of ens1f0 .* keeps the MAC address/),
+        expect.stringMatching(/"task-1\/0"}: virtual function 0 of ens1f0 .* keeps the MAC address/),
       ]);
       // The order is repeated.
       await driver.power(NAME, "stop", NEVER);
@@ -179,6 +181,21 @@ describe.skipIf(whyNoQemu() !== null)(
       refused = null;
       await driver.destroy(NAME);
       expect(ran.slice(-2)).toEqual([CLEARED, DISTRUSTED]);
+    });
+
+    test("is cleared when its guest is destroyed although the guest's own record is damaged, also by the next agent", async () => {
+      const functionNotes = join(dir.path, "functions.json");
+      openedWith({ functionNotes });
+      await prepareDirect();
+      await driver.start(NAME, NEVER);
+      writeFileSync(join(guestDir(), "guest.json"), "{");
+      driver.close();
+      ran = [];
+      openedWith({ functionNotes });
+      await driver.adopt([{ ...NAME, state: "running" }]);
+      await driver.destroy(NAME);
+      expect(ran).toEqual([CLEARED, DISTRUSTED]);
+      expect(findRunningQemu(guestDir())).toBeNull();
     });
 
     test("is cleared although the record of another guest is damaged", async () => {

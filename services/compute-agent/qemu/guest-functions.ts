@@ -1,10 +1,17 @@
 import { readFileSync } from "node:fs";
+import { FunctionNotes } from "../../../adapters/qemu/function-notes.ts";
 import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
-import { type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
+import { type IsUsed, type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
-import { deviceName, type HostDevice } from "../../../core/pinning/host-device.ts";
+import { deviceName, type HostDevice, portFunctions } from "../../../core/pinning/host-device.ts";
+import { bootId } from "../../../runtime/boot-id.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { Ticker } from "../../../runtime/ticker.ts";
 import type { GuestName } from "../journal.ts";
 import { foundGuestDirs } from "./guest-dirs.ts";
+
+/** How long a card that keeps the settings of a function is left alone before it is told again. */
+const CLEAR_AGAIN_MS = 60_000;
 
 interface DeviceRecord extends GuestName {
   readonly pinning?: GuestPinning | undefined;
@@ -22,45 +29,92 @@ export interface GuestFunctions {
   connect(guest: DeviceGuest, signal: AbortSignal): Promise<void>;
   /**
    * Clears them when the guest's QEMU has ended, and the guest is about to lose all its devices, or only some. Rejects with a reason if a card keeps them. Another
-   * guest of the server that runs with a function keeps it as it is.
+   * guest of the server that runs with a function keeps it as it is. A guest without a record that can be read has the functions that were noted when they were set.
    */
-  release(guest: DeviceGuest, devices?: readonly HostDevice[]): Promise<void>;
+  release(guest: ReleasedGuest, devices?: readonly HostDevice[]): Promise<void>;
   /** Clears them when the QEMU of a guest has ended that keeps its devices. What a card keeps is told to the operator: nobody gets such a function before the guest is destroyed, and then the card is told again. */
   releaseStopped(guest: DeviceGuest): Promise<void>;
+  /** Clears the functions that an earlier process has left, and from now on repeats this for those that a card keeps. A function that a guest uses is left alone. */
+  start(): void;
+  close(): void;
 }
 
-interface FunctionsOptions {
-  /** The root of the files of /sys that describe the host's devices. */
+interface ReleasedGuest {
+  readonly dir: string;
+  readonly record: DeviceRecord | null;
+}
+
+/** What a driver needs to set and clear its guests' functions. */
+export interface FunctionsOptions {
+  /** The root of the files of /sys and /dev that describe the host's devices. */
   readonly sysroot: string;
-  /** The directory of the guests. */
+  /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
   readonly instancesPath: string;
+  /** Runs the programs that configure the host's network cards. The host's own if absent. */
   readonly runProgram?: RunProgram | undefined;
-  /** Called with the reason why a card keeps the functions of a guest that has stopped. */
-  readonly onFunctionsKept?: ((guest: GuestName, error: unknown) => void) | undefined;
+  /** The file in which functions are noted that cards were told of. Without it the notes end with the process. */
+  readonly functionNotes?: string | undefined;
+  readonly clock: Clock;
+  /** Called with the reason why a card keeps the functions of a guest that has stopped, or that is gone: then only its directory is known. */
+  readonly onFunctionsKept?: ((guest: GuestName | { readonly dir: string }, error: unknown) => void) | undefined;
 }
 
 export function functionsOfGuests({
   sysroot,
   instancesPath,
   runProgram,
+  functionNotes,
+  clock,
   onFunctionsKept,
 }: FunctionsOptions): GuestFunctions {
-  const functions = new VirtualFunctions(sysroot, runProgram);
-  const isUsed = (address: string, except: string): boolean =>
-    foundGuestDirs(instancesPath).some(({ dir, record }) => dir !== except && runsWith(dir, record, address));
-  const release: GuestFunctions["release"] = ({ dir, record }, devices = record.pinning?.devices) =>
-    functions.release({ dir, devices }, (address) => isUsed(address, dir));
+  const notes = new FunctionNotes({ path: functionNotes ?? null, boot: bootId() });
+  const functions = new VirtualFunctions(sysroot, runProgram, notes);
+  const isUsedExceptBy =
+    (except: string | null): IsUsed =>
+    (address, noted) => {
+      // The directory of the guest that is noted may have been removed under its QEMU, or its record may be an older one.
+      const holder = noted === undefined ? [] : [{ dir: noted, record: null }];
+      const guests = [...foundGuestDirs(instancesPath), ...holder];
+      return guests.some(({ dir, record }) => dir !== except && runsWith(dir, record, address));
+    };
+  const release: GuestFunctions["release"] = ({ dir, record }, devices) => {
+    const isUsed = isUsedExceptBy(dir);
+    return devices === undefined
+      ? functions.releaseAll({ dir, devices: record?.pinning?.devices }, isUsed)
+      : functions.release({ dir, devices }, isUsed);
+  };
+  /** The guests whose functions a card keeps, as the operator was told. */
+  const told = new Set<string>();
+  const clearLeft = async (): Promise<void> => {
+    const kept = await functions.clearLeft(isUsedExceptBy(null));
+    for (const { dir, error } of kept) if (!told.has(dir)) onFunctionsKept?.({ dir }, error);
+    told.clear();
+    for (const { dir } of kept) told.add(dir);
+  };
+  const ticker = new Ticker({ clock, pauseMs: CLEAR_AGAIN_MS, work: clearLeft, onError: () => undefined });
   return {
-    connect: ({ dir, record }, signal) => functions.connect({ dir, devices: record.pinning?.devices }, signal),
+    connect: ({ dir, record }, signal) =>
+      functions.connect({ dir, devices: record.pinning?.devices }, signal, isUsedExceptBy(dir)),
     release,
     releaseStopped: async (guest) => {
       try {
         await release(guest);
       } catch (error) {
         const { host, serverUuid, attemptId } = guest.record;
+        told.add(guest.dir);
         onFunctionsKept?.({ host, serverUuid, attemptId }, error);
       }
     },
+    start: () => {
+      for (const { dir, record } of foundGuestDirs(instancesPath)) {
+        const devices = portFunctions(record?.pinning?.devices);
+        const [first] = devices;
+        if (first !== undefined && runsWith(dir, record, first.address)) functions.remember({ dir, devices });
+      }
+      ticker.start();
+      ticker.hurry(0);
+    },
+    close: () => void ticker.stop(),
   };
 }
 

@@ -40,12 +40,14 @@ interface QemuSurroundings {
   readonly layoutOf?: (host: string) => MachineLayout | null;
   /** Keeps the flags of guests' CPUs for the next process. Absent where nobody uses them: QEMU is not asked for them then. */
   readonly cpuFlagsFile?: string;
+  /** Keeps which virtual functions the network cards were told of. */
+  readonly functionNotes?: string;
 }
 
 /** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string; readonly sysroot: string | null },
-  { clock, logger, layoutOf, cpuFlagsFile }: QemuSurroundings,
+  { clock, logger, layoutOf, cpuFlagsFile, functionNotes }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const given = resolve(settings.instancesPath);
@@ -80,6 +82,7 @@ export function openQemuDriver(
     userNetwork: settings.userNetwork,
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
+    functionNotes,
     volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
     volumeMounts: settings.volumeMounts === null ? undefined : volumeDirectory(settings.volumeMounts, logger),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,

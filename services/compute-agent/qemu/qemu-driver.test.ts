@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -13,7 +14,8 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { FunctionNotes } from "../../../adapters/qemu/function-notes.ts";
 import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
@@ -22,7 +24,7 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
-import { makeSysroot } from "../../../test/rigs/made-up-sysroot.ts";
+import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
 import { openQemuDriver } from "./open-qemu-driver.ts";
@@ -247,4 +249,75 @@ test("a guest that is to be handed over with its memory is kept if the destinati
   await expect(handing).rejects.toThrow(/host h2 .* update that host's agent/);
   expect(readGuestRecord(dirOf(1))?.handedTo).toBeNull();
   expect(processes.at(-1)?.exitCode).toBeNull();
+});
+
+describe("virtual functions that network cards were told of", () => {
+  const PORT = { portId: "p", mac: "fa:16:3e:00:00:01" };
+  const VFS = ["0000:3b:02.0", "0000:3b:02.1"] as const;
+  const CLEARED = "ip link set dev ens1f0 vf 0 mac 00:00:00:00:00:00 vlan 0";
+  let ran: string[];
+  let refused: boolean;
+  beforeEach(() => {
+    ran = [];
+    refused = false;
+  });
+  const runProgram = async (program: string, args: readonly string[]) => {
+    ran.push([program, ...args].join(" "));
+    if (refused) throw new Error("Device or resource busy");
+  };
+  const functionNotes = () => join(dir, "functions.json");
+  /** What an earlier process of the agent has noted for guests of these numbers, each of which has one function. */
+  function noted(...indexes: readonly number[]): FunctionNotes {
+    const notes = new FunctionNotes({ path: functionNotes(), boot: bootId() });
+    for (const [at, index] of indexes.entries()) notes.put(VFS[at]!, { dir: dirOf(index), ...PORT });
+    return notes;
+  }
+  const openedWith = (options: Partial<QemuDriverOptions> = {}) =>
+    opened({ sysroot: makeSysroot(sriovCard()), functionNotes: functionNotes(), runProgram, ...options });
+
+  test("are cleared when a guest is destroyed whose record is damaged, which is kept if a card does not clear them", async () => {
+    const guest = await runningGuest(1);
+    writeFileSync(join(dirOf(1), "guest.json"), "{");
+    noted(1);
+    const one = openedWith();
+    refused = true;
+    await expect(one.destroy(guest)).rejects.toThrow(/virtual function 0 of ens1f0 .* keeps the MAC address/);
+    expect(existsSync(dirOf(1))).toBe(true);
+    refused = false;
+    ran = [];
+    await one.destroy(guest);
+    expect(ran[0]).toBe(CLEARED);
+    expect(existsSync(dirOf(1))).toBe(false);
+    expect(new FunctionNotes({ path: functionNotes(), boot: bootId() }).all().size).toBe(0);
+  });
+
+  test("are cleared by the next process if their guests do not run, and tried again each minute while a card keeps them", async () => {
+    const other = await runningGuest(2);
+    const devices = [{ kind: "pci" as const, address: VFS[1] }];
+    const pinning = { vcpus: [], held: [], emulator: [], memory: [], isBound: false, pageKib: null, devices };
+    await writeGuestRecord(dirOf(2), guestRecord({ ...other, pinning }));
+    await startDeafQemu(2);
+    noted(1, 2);
+    const kept: unknown[] = [];
+    refused = true;
+    const one = openedWith({ onFunctionsKept: (guest) => kept.push(guest) });
+    await one.adopt([]);
+    clock.advance(0);
+    await eventually("the first attempt", () => kept.length > 0);
+    /** The next attempt is due a minute after the last one has ended. */
+    const afterMinutes = (what: string, isSo: () => boolean) =>
+      eventually(what, () => {
+        clock.advance(60_000);
+        return isSo();
+      });
+    await afterMinutes("the next attempts", () => ran.filter((line) => line === CLEARED).length >= 3);
+    refused = false;
+    const left = () => [...new FunctionNotes({ path: functionNotes(), boot: bootId() }).all().keys()];
+    await afterMinutes("the function to be cleared", () => left().length === 1);
+    // The other one belongs to a QEMU that runs.
+    expect(left()).toEqual([VFS[1]]);
+    expect(ran.filter((line) => line.includes("vf 1"))).toEqual([]);
+    // The operator is told once.
+    expect(kept).toEqual([{ dir: dirOf(1) }]);
+  });
 });

@@ -10,7 +10,6 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
-import type { RunProgram } from "../../../adapters/qemu/virtual-functions.ts";
 import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb, VolumeStep } from "../../../core/agent/power-verbs.ts";
@@ -19,7 +18,6 @@ import type { TransferProgress } from "../../../core/agent/transfer-progress.ts"
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
@@ -42,7 +40,7 @@ import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import { foundRecord, guestDirOf, guestDirs } from "./guest-dirs.ts";
-import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
+import { type FunctionsOptions, functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
@@ -56,11 +54,8 @@ import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
 
-export interface QemuDriverOptions {
-  readonly clock: Clock;
+export interface QemuDriverOptions extends FunctionsOptions {
   readonly program: string;
-  /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
-  readonly instancesPath: string;
   /** The directory in which images are found under their ids. */
   readonly imagesPath: string;
   /** The directory of the checked copies on which guests' disks are built. */
@@ -93,16 +88,10 @@ export interface QemuDriverOptions {
   readonly onStrayCpus?: (guest: CpuHolder) => void;
   /** Called for each checked copy of an image that was changed since. */
   readonly onDamaged?: (copy: DamagedCopy) => void;
-  /** Called for each guest that has stopped while a network card keeps the settings of its virtual functions. */
-  readonly onFunctionsKept?: (guest: GuestName, error: unknown) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
   readonly layoutOf?: (host: string) => MachineLayout | null;
-  /** The root of the files of /sys and /dev that describe the host's devices. */
-  readonly sysroot: string;
-  /** Runs the programs that configure the host's network cards. The host's own if absent. */
-  readonly runProgram?: RunProgram | undefined;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
@@ -155,6 +144,7 @@ export class QemuDriver implements Driver {
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
     this.#trimmer.start();
+    this.#functions.start();
     await Promise.all(guests.map((name) => this.#endOldWork(name)));
     await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
@@ -214,6 +204,7 @@ export class QemuDriver implements Driver {
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
   close(): void {
     this.#trimmer.close();
+    this.#functions.close();
     this.#calledOff.close();
     for (const guest of this.#guests.values()) guest.detach();
   }
@@ -227,8 +218,18 @@ export class QemuDriver implements Driver {
       const defaults = await this.#options.defaults();
       const [volumes, images] = [this.#volumes, this.#images];
       const options = {
-        ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers },
-        ...{ dirOf, sysroot, functions, userNetwork },
+        ...{
+          program,
+          images,
+          volumes,
+          defaults,
+          transferHost,
+          hasSecretTransfers,
+          dirOf,
+          sysroot,
+          functions,
+          userNetwork,
+        },
       };
       const guest = await this.#pins.pinned(order, (pinning) =>
         prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
@@ -340,8 +341,7 @@ export class QemuDriver implements Driver {
     guest?.detach();
     const [dir, { sysroot }] = [this.#dirOf(name.attemptId), this.#options];
     await removeGuestDir(dir, async () => {
-      const record = foundRecord(dir);
-      if (record !== null) await this.#functions.release({ dir, record });
+      await this.#functions.release({ dir, record: foundRecord(dir) });
       releaseDevices(dir, { records: () => this.#records(), sysroot });
     });
   }
@@ -380,16 +380,8 @@ export class QemuDriver implements Driver {
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
-    return {
-      program,
-      sysroot,
-      userNetwork,
-      functions: this.#functions,
-      volumes: this.#volumes,
-      shutdownMs,
-      pressAgainMs,
-      signal,
-    };
+    const [functions, volumes] = [this.#functions, this.#volumes];
+    return { program, sysroot, userNetwork, functions, volumes, shutdownMs, pressAgainMs, signal };
   }
 }
 

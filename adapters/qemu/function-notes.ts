@@ -1,0 +1,76 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { Type } from "typebox";
+import { Value } from "typebox/value";
+
+/** For which guest, and for which of its ports, a virtual function was set last. */
+export interface FunctionNote {
+  /** The guest's directory. */
+  readonly dir: string;
+  readonly portId: string;
+  readonly mac: string;
+}
+
+const Text = Type.String({ maxLength: 4_096 });
+const Notes = Type.Object({
+  version: Type.Literal(1),
+  /** The boot of the host in which the functions were set. A host that restarts forgets what its cards were told. */
+  boot: Text,
+  functions: Type.Record(Text, Type.Object({ dir: Text, portId: Text, mac: Text })),
+});
+
+/**
+ * The virtual functions whose settings the host's cards may still have, written before a card is told them. A guest's record names its functions as
+ * well, but it may be damaged, or be gone with the guest's directory. Then only this file says that the functions must be cleared before others get them: what
+ * a card shows may also be the operator's own setting.
+ */
+export class FunctionNotes {
+  readonly #path: string | null;
+  readonly #boot: string;
+  readonly #notes: Map<string, FunctionNote>;
+
+  /** Without a path the notes end with the process. */
+  constructor({ path, boot }: { readonly path: string | null; readonly boot: string }) {
+    this.#path = path;
+    this.#boot = boot;
+    this.#notes = new Map(path === null ? [] : Object.entries(notesIn(path, boot)));
+  }
+
+  /** By the functions' addresses. */
+  all(): ReadonlyMap<string, FunctionNote> {
+    return this.#notes;
+  }
+
+  put(address: string, note: FunctionNote): void {
+    const known = this.#notes.get(address);
+    if (known?.dir === note.dir && known.portId === note.portId && known.mac === note.mac) return;
+    this.#notes.set(address, note);
+    this.#write();
+  }
+
+  remove(address: string): void {
+    if (this.#notes.delete(address)) this.#write();
+  }
+
+  /** A note that finds no room on the disk must not keep guests from their ports: their records have the same, and the next note writes all. */
+  #write(): void {
+    if (this.#path === null) return;
+    const text = JSON.stringify({ version: 1, boot: this.#boot, functions: Object.fromEntries(this.#notes) });
+    try {
+      mkdirSync(dirname(this.#path), { recursive: true });
+      writeFileSync(`${this.#path}.new`, text, { mode: 0o600 });
+      renameSync(`${this.#path}.new`, this.#path);
+    } catch {
+      // See above.
+    }
+  }
+}
+
+function notesIn(path: string, boot: string): Readonly<Record<string, FunctionNote>> {
+  try {
+    const read: unknown = JSON.parse(readFileSync(path, "utf8"));
+    return Value.Check(Notes, read) && read.boot === boot ? read.functions : {};
+  } catch {
+    return {};
+  }
+}
