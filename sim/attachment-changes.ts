@@ -1,3 +1,4 @@
+import { OPERATIONS } from "../core/tasks/operation-kinds.ts";
 import { freeServer } from "./free-server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import type { World } from "./world.ts";
@@ -6,10 +7,12 @@ import type { World } from "./world.ts";
 const CHANGES_SHARE = 1;
 /** Share of the changes that are requested although the server has the volume already, or does not have it. */
 const BLIND_SHARE = 0.1;
+/** The statuses in which a server gets and loses volumes, also on no host. */
+const CHANGEABLE = [...OPERATIONS["attach-volume"].allowedFrom, ...OPERATIONS["attach-volume-offloaded"].allowedFrom];
 /** Answers to what may not be done now: the volume or the server is busy, has it already, or is gone. */
 const REFUSALS = [400, 404, 409];
 
-/** Users who attach volumes that several servers may have to servers, and detach them again. */
+/** Users who attach volumes to servers, and detach them again. */
 export class AttachmentChanges {
   readonly #world: World;
   readonly #user: Pick<ChangingUser, "call" | "look" | "servers" | "isOver">;
@@ -36,7 +39,7 @@ export class AttachmentChanges {
   }
 
   async #change(): Promise<void> {
-    const server = freeServer(this.#user, this.#random);
+    const server = freeServer(this.#user, this.#random, CHANGEABLE);
     const volumeId = this.#volumes[Math.floor(this.#random() * this.#volumes.length)];
     const isBlind = this.#random() < BLIND_SHARE;
     if (server === undefined || volumeId === undefined || this.#user.isOver()) return;

@@ -36,6 +36,8 @@ export interface KnownServers {
 const PLACE = "cinder";
 /** Volumes that several servers may have at a time, which users attach and detach. They end with no server. */
 const SHARED_VOLUMES = 2;
+/** Volumes that one server may have at a time, which users attach and detach, also while their server is on no host. They end with no server. */
+const FREE_VOLUMES = 2;
 /** How long Cinder waits for its driver. */
 const RPC_TIMEOUT_MS = 60_000;
 
@@ -47,6 +49,8 @@ export class SimCinder {
   readonly #random: () => number;
   /** The ids of the volumes that several servers may have at a time. */
   readonly sharedVolumes: readonly string[];
+  /** The ids of all volumes that users attach and detach. */
+  readonly usersVolumes: readonly string[];
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -61,6 +65,11 @@ export class SimCinder {
       { length: SHARED_VOLUMES },
       (_, at) => this.#twin.putVolume({ projectId: "sim", name: `shared-${at}`, isMultiattach: true }).id,
     );
+    const free = Array.from(
+      { length: FREE_VOLUMES },
+      (_, at) => this.#twin.putVolume({ projectId: "sim", name: `free-${at}` }).id,
+    );
+    this.usersVolumes = [...this.sharedVolumes, ...free];
     this.#twin.fate = (method) => this.#fateOf(method);
     this.#fillNewVolumes();
     this.#watchEnds(servers);
@@ -152,7 +161,7 @@ export class SimCinder {
   async left(): Promise<readonly string[]> {
     const volumes = this.#twin
       .all()
-      .filter(({ id, status }) => !this.sharedVolumes.includes(id) || status !== "available")
+      .filter(({ id, status }) => !this.usersVolumes.includes(id) || status !== "available")
       .map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
     const attachments = (await this.#twin.attachments({})).map(
       ({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`,

@@ -75,7 +75,7 @@ export class Workload {
       servers: () => this.#servers,
       isOver: () => this.#stopped,
     };
-    this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.sharedVolumes ?? []);
+    this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);

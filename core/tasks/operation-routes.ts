@@ -196,6 +196,11 @@ export const ATTACHING = route([
 ]);
 export const DETACHING = route([["detaching", "detach-volume", "succeed", "give-up", "detaching", "give-up"]]);
 
+/** The server is on no host, so the volume belongs to it as soon as this is written: the api has asked Cinder for it before, and the server's next host connects it. */
+export const ATTACHING_OFFLOADED = route([["attaching", "nothing", "succeed", "give-up", "give-up", "give-up"]]);
+/** No guest has the volume. Cinder is asked to let it go when this is written. */
+export const DETACHING_OFFLOADED = route([["detaching", "nothing", "succeed", "give-up", "give-up", "give-up"]]);
+
 /** The volume has grown whatever the answer is: a guest that does not hear of it sees the new size at its next boot. */
 export const EXTENDING = route([["extending", "extend-volume", "succeed", "give-up", "give-up", "give-up"]]);
 

@@ -144,6 +144,12 @@ export const LOSING_VOLUME = {
   newSpecAt: ["succeed"],
 } as const satisfies OperationTraits;
 
+/** The server is on no host. */
+export const GAINING_VOLUME_OFFLOADED = { ...GAINING_VOLUME, source: "none" } as const satisfies OperationTraits;
+
+/** The server is on no host. */
+export const LOSING_VOLUME_OFFLOADED = { ...LOSING_VOLUME, source: "none" } as const satisfies OperationTraits;
+
 /** The spec has the volume's new size. */
 export const EXTENDING_VOLUME = {
   ...IN_PLACE,

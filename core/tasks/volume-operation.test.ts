@@ -10,16 +10,19 @@ const TASK = taskId(7);
 const items = [{ provider: providerOf(0), resourceClass: "VCPU", amount: 1 }];
 const VOLUME = volumeOf(1);
 const OTHER = volumeOf(2);
-type Kind = "attach-volume" | "detach-volume";
+type Kind = "attach-volume" | "detach-volume" | "attach-volume-offloaded" | "detach-volume-offloaded";
 
 function worldOf(kind: Kind, other = OTHER): OperationWorld {
-  const before = serverSpec(1, { volumes: kind === "attach-volume" ? [other] : [other, VOLUME] });
+  const attaches = kind.startsWith("attach");
+  const isOffloaded = kind.endsWith("offloaded");
+  const before = serverSpec(1, { volumes: attaches ? [other] : [other, VOLUME] });
+  const statusBefore = isOffloaded ? "SHELVED_OFFLOADED" : "ACTIVE";
   const value = {
-    ...{ kind, statusBefore: "ACTIVE", before, selections: [], destination: undefined },
-    source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
+    ...{ kind, statusBefore, before, selections: [], destination: undefined },
+    source: isOffloaded ? undefined : { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
     ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: VOLUME },
   };
-  const server = { ...before, volumes: volumesAfter(before.volumes, kind === "attach-volume", VOLUME) };
+  const server = { ...before, volumes: volumesAfter(before.volumes, attaches, VOLUME) };
   return { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
 }
 
@@ -44,6 +47,20 @@ test("a detached volume leaves the server's spec once its host has disconnected 
   const world = worldOf("detach-volume");
   const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
   expect(done.effects).toMatchObject(ended("success", [OTHER]));
+});
+
+test.each([
+  ["attach-volume-offloaded", [OTHER, VOLUME]],
+  ["detach-volume-offloaded", [OTHER]],
+] as const)("%s asks no host, and ends with the spec alone changed", (kind, volumes) => {
+  const { effects } = begin(worldOf(kind));
+  expect(effects).toMatchObject([
+    { kind: "commit", write: { outcome: "success", change: null, migration: null, attempts: [] } },
+  ]);
+  expect(effects).toMatchObject([
+    { write: { server: { status: "SHELVED_OFFLOADED", taskState: null, spec: { volumes } } } },
+  ]);
+  expect(effects).toMatchObject([{ write: { server: { home: undefined } } }]);
 });
 
 test("a server's spec has the new size of a volume that has grown, once its host has said so", () => {

@@ -103,7 +103,11 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   const volume = await storage.volume(volumeId, OWN_NAME);
   if (volume === null) return failed(`Volume ${volumeId} could not be found.`, true);
   const own = await storage.attachments({ volumeId, serverUuid });
-  const finished = volume.attachedTo.filter((one) => one.serverUuid === serverUuid);
+  // A volume that an offloaded server got is in use without a host, and its attachment is connected like one that was not finished.
+  const isConnected = (id: string) => own.every((one) => one.id !== id || one.connection !== null);
+  const finished = volume.attachedTo.filter(
+    (one) => one.serverUuid === serverUuid && (one.host !== "" || isConnected(one.attachmentId)),
+  );
   const here = finished.find(({ host }) => host === connector.host)?.attachmentId;
   const present = own.find(({ id, connection }) => id === here && connection !== null);
   if (present !== undefined) return connectedBy(storage, present);

@@ -176,6 +176,30 @@ export function volumesContract(name: string, make: () => Promise<UsedBlockStora
       expect(await storage.attachments({ serverUuid: randomUUID() })).toEqual([]);
     });
 
+    test("shows a volume as in use that no host has, and connects it to a host later", async () => {
+      const id = await used.newVolume("one");
+      const server = randomUUID();
+      const { id: attachmentId } = await reserve(id, server);
+      for (let time = 0; time < 2; time += 1) expect(await storage.complete(attachmentId)).toBe(true);
+      const attachedTo = [{ attachmentId, serverUuid: server, host: "" }];
+      expect(await storage.volume(id, OWN)).toMatchObject({ status: "in-use", attachedTo });
+      expect(await storage.attachments({ volumeId: id })).toMatchObject([{ id: attachmentId, connection: null }]);
+      expect(await storage.attachment(attachmentId)).toMatchObject({ status: "attached", connection: null });
+      const connection = { driver_volume_type: "nfs" };
+      const connected = await storage.connect(attachmentId, connectorOf("host-1"));
+      expect(connected).toMatchObject({ kind: "connected", attachment: { connection } });
+      expect(await storage.complete(attachmentId)).toBe(true);
+      expect(await storage.volume(id, OWN)).toMatchObject({
+        ...{ status: "in-use", attachedTo: [{ attachmentId, serverUuid: server, host: "host-1" }] },
+      });
+      await storage.deleteAttachment(attachmentId);
+      expect(await statusOf(id)).toBe("available");
+      const without = await reserve(id, server);
+      await storage.complete(without.id);
+      await storage.deleteAttachment(without.id);
+      expect(await storage.volume(id, OWN)).toMatchObject({ status: "available", attachedTo: [] });
+    });
+
     test("says that a volume or an attachment is unknown", async () => {
       const wanted = { volumeId: randomUUID(), serverUuid: randomUUID(), connector: null };
       expect(await storage.reserve(wanted, OWN)).toEqual({ kind: "unknown" });

@@ -214,3 +214,63 @@ describe("attaching a volume in Cinder", () => {
     expect([(await cell.server(1)).spec.volumes, cell.volumesOn(1)]).toEqual([[], []]);
   });
 });
+
+describe("the volumes in Cinder of a server that was offloaded", () => {
+  /** Attaches a volume as the api does: Cinder shows it as in use before the cell is asked. */
+  async function attachOffloaded(): Promise<ServerVolume> {
+    const volume = await reserved();
+    await cinder.complete(volume.attachmentId);
+    await cell.operate({ server: 1, kind: "attach-volume-offloaded", volume });
+    await cell.rest(1);
+    return volume;
+  }
+  const inSpec = async () => (await cell.server(1)).spec.volumes.map(({ volumeId }) => volumeId);
+
+  test("are attached without a host, and connected with the same attachment to the host that it gets", async () => {
+    await start();
+    await boot([]);
+    await cell.operate({ server: 1, kind: "shelve-offload" });
+    await cell.become(1, "SHELVED_OFFLOADED");
+    const volume = await attachOffloaded();
+    expect([await inSpec(), hosts(), statuses()]).toEqual([[volume.volumeId], [[""]], ["in-use"]]);
+    expect(await cell.server(1)).toMatchObject({ status: "SHELVED_OFFLOADED", host: null });
+    await cell.operate({ server: 1, kind: "unshelve", hosts: [1] });
+    await cell.become(1, "ACTIVE");
+    await runs(1);
+    expect([hosts(), cell.volumesOn(1)]).toEqual([[["host-1"]], [`host-1 ${volume.volumeId}`]]);
+    expect((await cinder.attachments({})).map(({ id }) => id)).toEqual([volume.attachmentId]);
+  });
+
+  test("are connected once when the answer to the connection is lost", async () => {
+    await start();
+    await boot([]);
+    await cell.operate({ server: 1, kind: "shelve-offload" });
+    await cell.become(1, "SHELVED_OFFLOADED");
+    await attachOffloaded();
+    let lost = false;
+    cinder.fate = (method) => {
+      const isFirst = method === "connect" && !lost;
+      lost ||= isFirst;
+      return isFirst ? "lost" : "answered";
+    };
+    await cell.operate({ server: 1, kind: "unshelve", hosts: [1] });
+    await cell.become(1, "ACTIVE");
+    await runs(1);
+    expect([lost, hosts(), (await cinder.attachments({})).length]).toEqual([true, [["host-1"]], 1]);
+  });
+
+  test("are detached without a host, also if the guest had them before", async () => {
+    await start();
+    const volume = await reserved();
+    await boot([volume]);
+    await cell.operate({ server: 1, kind: "shelve-offload" });
+    await cell.become(1, "SHELVED_OFFLOADED");
+    await cell.operate({ server: 1, kind: "detach-volume-offloaded", volume });
+    await cell.rest(1);
+    expect([await inSpec(), (await cell.server(1)).status]).toEqual([[], "SHELVED_OFFLOADED"]);
+    await cell.operate({ server: 1, kind: "unshelve", hosts: [1] });
+    await cell.become(1, "ACTIVE");
+    await runs(1);
+    expect(cell.volumesOn(1)).toEqual([]);
+  });
+});

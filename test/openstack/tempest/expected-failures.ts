@@ -17,7 +17,6 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   "only the Block Storage service swaps volumes, so that a volume that does not exist is not looked for": [
     "admin.test_volumes_negative.VolumesAdminNegativeTest.test_update_attached_volume_with_nonexistent_volume_in_body",
   ],
-  "volumes are not attached to offloaded servers": ["volumes.test_attach_volume.AttachVolumeShelveTestJSON."],
 };
 
 /** Why tests pass or fail as the machine is slow or quick, with the beginnings of their names: neither is a surprise. */

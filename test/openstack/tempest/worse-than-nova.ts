@@ -5,7 +5,6 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
   "the image of an offloaded server stays after it was unshelved, since later moves may need it": [
     "servers.test_server_actions.ServerActionsTestJSON.test_shelve_unshelve_server",
   ],
-  "volumes are not attached to offloaded servers": ["volumes.test_attach_volume.AttachVolumeShelveTestJSON."],
 };
 
 /**

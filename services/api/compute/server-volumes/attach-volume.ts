@@ -8,18 +8,18 @@ import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachVolumeBody } from "./attachment-schemas.ts";
-import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
+import { type AttachmentCall, beginAttachment, isOffloaded, requireAttachable } from "./begin-attachment.ts";
 import { refuseNewerFields } from "./newer-fields.ts";
 import { refuseOldMultiattach } from "./refuse-old-multiattach.ts";
 import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
 import type { FoundRecord, ServerVolumes } from "./server-volumes.ts";
 
-/** From this microversion on, the volumes of a server that was offloaded can change in Nova. */
-const SHELVED_FROM_MINOR = 20;
-
 /**
  * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it, unless it is one that several may have. Refuses an unknown volume (404), one that a
  * server has (400), a server that has another operation under way or whose status does not allow it (409), and a device that is in use (409).
+ *
+ * A server that was offloaded has the volume without a host: Cinder shows it as in use, and the host that the server gets next connects it. As in Nova, such a server gets
+ * no volume with a tag, and none that several servers may have (400), since it is not known whether that host can do this.
  *
  * Returns the attachment as soon as the server's cell has begun it.
  */
@@ -33,16 +33,13 @@ export async function attachVolume(
   refuseNewerFields(asked, call.minor);
   const target = await findTarget(deps, call, { id, action: "attach_volume" });
   const { volumes } = deps;
-  const isOffloaded = target.server.status === "SHELVED_OFFLOADED" && call.minor >= SHELVED_FROM_MINOR;
-  if (!isOffloaded) requireAttachable(target);
+  requireAttachable(target, call);
   if (volumes === null) throw volumeNotFound(asked.volumeId);
   const [volume] = await volumes.find([storedSpelling(asked.volumeId)], call);
   if (volume === undefined) throw volumeNotFound(asked.volumeId);
-  if (isOffloaded && volume.isMultiattach)
-    throw badRequest("Attaching multiattach volumes is not supported for shelved-offloaded instances.");
-  requireAttachable(target);
-  refuseOldMultiattach(volume, call.minor);
   refuseTaken(volume);
+  if (isOffloaded(target)) refuseOffloaded(asked, volume);
+  refuseOldMultiattach(volume, call.minor);
   const requested = {
     ...{ serverUuid: target.server.uuid, cell: target.cell.name, taskId: randomUUID() },
     ...{ attachmentId: randomUUID(), mappingUuid: randomUUID(), tag: asked.tag ?? null },
@@ -50,6 +47,7 @@ export async function attachVolume(
   };
   const wanted = { ...requested, device: asked.device || null };
   const attachment = await reserve(volumes, { target, call }, volume, wanted);
+  if (isOffloaded(target)) await volumes.finishWithoutHost(volume.id, attachment.attachmentId);
   const since = { phase: "attaching", attachedAtMs: null, phaseAgeMs: 0 } as const;
   const reserved = { ...volume, attachment: { ...attachment, ...since } };
   await beginAttachment({ ...deps, volumes }, context, target, reserved);
@@ -93,6 +91,13 @@ async function reserve(
     }
   }
   throw conflict(`The volumes of instance ${server.uuid} kept changing; try again.`);
+}
+
+/** Source: `attach_volume` of Nova's compute API */
+function refuseOffloaded({ tag }: AttachVolumeBody["volumeAttachment"], { isMultiattach }: FoundRecord): void {
+  if (tag) throw badRequest("Tagged volume attachment is not supported for shelved-offloaded instances.");
+  if (isMultiattach)
+    throw badRequest("Attaching multiattach volumes is not supported for shelved-offloaded instances.");
 }
 
 /** Source: `_check_volume_already_attached` of Nova's compute API. */

@@ -1,4 +1,5 @@
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
+import { OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
@@ -10,8 +11,14 @@ import type { AttachedVolume } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 
-/** The statuses in which a cell can attach and detach volumes. Nova allows further ones. */
-const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
+/** The operations that change a server's volumes, on its host and on none. */
+const KINDS = {
+  attaching: ["attach-volume", "attach-volume-offloaded"],
+  detaching: ["detach-volume", "detach-volume-offloaded"],
+} as const satisfies Readonly<Record<string, readonly OperationKind[]>>;
+/** From this microversion on, the volumes of a shelved server can change. */
+const SHELVED_FROM_MINOR = 20;
+const SHELVED: readonly ServerStatus[] = ["SHELVED", "SHELVED_OFFLOADED"];
 
 /** What a call about a server's volumes needs. */
 export interface AttachmentCall {
@@ -20,9 +27,15 @@ export interface AttachmentCall {
   readonly carrier: Readonly<Record<string, string>>;
 }
 
+/** Whether the server is on no host, so that the next one connects its volumes. */
+export const isOffloaded = ({ server }: Pick<ActionTarget, "server">): boolean => server.status === "SHELVED_OFFLOADED";
+
 /** Refuses a server in a status in which its volumes cannot change (409). */
-export function requireAttachable({ action, server }: ActionTarget): void {
-  if (!ALLOWED_FROM.includes(server.status)) throw wrongState({ action, uuid: server.uuid }, server.status);
+export function requireAttachable({ action, server }: ActionTarget, { minor }: Pick<KnownCall, "minor">): void {
+  const { status, uuid } = server;
+  const isAllowed = KINDS.attaching.some((kind) => OPERATIONS[kind].allowedFrom.includes(status));
+  if (!isAllowed || (SHELVED.includes(status) && minor < SHELVED_FROM_MINOR))
+    throw wrongState({ action, uuid }, status);
 }
 
 /**
@@ -37,7 +50,8 @@ export async function beginAttachment(
 ): Promise<void> {
   const { taskId, phase } = volume.attachment;
   if (taskId === null) throw new Error(`volume ${volume.id} waits for no operation`);
-  const kind = phase === "attaching" ? "attach-volume" : "detach-volume";
+  const [onHost, onNone] = KINDS[phase === "attaching" ? "attaching" : "detaching"];
+  const kind = isOffloaded(target) ? onNone : onHost;
   const request = { kind, carrier, taskId, askedBy: callerOf(call), volume: serverVolumeOf(volume) } as const;
   try {
     await beginInCell(deps, target, request);

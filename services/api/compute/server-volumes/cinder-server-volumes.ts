@@ -173,6 +173,11 @@ export class CinderServerVolumes extends OwnServerVolumes {
     });
   }
 
+  override async finishWithoutHost(volumeId: string, attachmentId: string): Promise<void> {
+    if (await askNeighbour(() => this.#storage.complete(attachmentId))) return;
+    throw conflict(`Volume ${volumeId} was released while it was being attached; try again.`);
+  }
+
   override async sizeGibOf(id: string): Promise<number | null> {
     return (await this.#storage.volume(id, OWN_NAME))?.sizeGib ?? null;
   }

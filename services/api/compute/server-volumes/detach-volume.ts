@@ -19,7 +19,7 @@ export async function detachVolume(
   volumeId: string,
 ): Promise<void> {
   const target = await findTarget(deps, context.call, { id, action: "detach_volume" });
-  requireAttachable(target);
+  requireAttachable(target, context.call);
   const { volumes } = deps;
   if (volumes === null) throw volumeNotFound(volumeId);
   const server = { uuid: target.server.uuid, asked: id };

@@ -62,6 +62,9 @@ export class OwnServerVolumes implements ServerVolumes {
     return kind === "reserved" ? { kind, attachment } : { kind };
   }
 
+  /** A volume of Berth's own needs no host to be in use. */
+  async finishWithoutHost(_volumeId: string, _attachmentId: string): Promise<void> {}
+
   async sizeGibOf(id: string): Promise<number | null> {
     return (await this.#store.volumes([id]))[0]?.sizeGib ?? null;
   }

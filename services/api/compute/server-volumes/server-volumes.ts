@@ -76,6 +76,11 @@ export interface ServerVolumes
    * have, one of each server.
    */
   reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
+  /**
+   * Shows a volume that is reserved for a server on no host as in use. Refuses an attachment that has ended meanwhile (409). If it is not known whether that was done,
+   * the row stays as it is, and the settler gives the volume back.
+   */
+  finishWithoutHost(volumeId: string, attachmentId: string): Promise<void>;
   /** The present size of a volume, whoever owns it. Null if there is none. Rejects with a BlockStorageError if it is not known. */
   sizeGibOf(id: string): Promise<number | null>;
   /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */

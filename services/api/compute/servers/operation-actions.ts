@@ -36,6 +36,9 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   restore: ["restore", "compute_restore_instance"],
   "attach-volume": ["attach_volume", "compute_attach_volume"],
   "detach-volume": ["detach_volume", "compute_detach_volume"],
+  // Nova's api does these itself.
+  "attach-volume-offloaded": ["attach_volume", "api_attach_volume"],
+  "detach-volume-offloaded": ["detach_volume", "api_detach_volume"],
   "extend-volume": ["extend_volume", "compute_extend_volume"],
   "swap-volume": ["swap_volume", "compute_swap_volume"],
 };
