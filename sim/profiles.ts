@@ -233,7 +233,7 @@ export const PROFILES: readonly Profile[] = [
     drivers: SLOW_AND_LOSSY,
     neutron: {
       ...{ failedShare: 0.02, lostShare: 0.03, slowShare: 0.03, lateShare: 0.01, changedShare: 0.05 },
-      ...{ plugMsMax: 1_500, unpluggedShare: 0.02, eventLostShare: 0.2, eventTwiceShare: 0.2 },
+      ...{ plugMsMax: 1_500, unpluggedShare: 0.02, failedAheadShare: 0.05, eventLostShare: 0.2, eventTwiceShare: 0.2 },
     },
   },
   {

@@ -7,7 +7,7 @@ import { World } from "./world.ts";
 const SERVER = "00000000-0000-4000-8000-000000000001";
 const FAULTLESS = {
   ...{ failedShare: 0, lostShare: 0, slowShare: 0, lateShare: 0, changedShare: 0 },
-  ...{ plugMsMax: 1_000, unpluggedShare: 0, eventLostShare: 0, eventTwiceShare: 0 },
+  ...{ plugMsMax: 1_000, unpluggedShare: 0, failedAheadShare: 0, eventLostShare: 0, eventTwiceShare: 0 },
 };
 const NORMAL = { vnicType: "normal", profile: {} };
 
@@ -53,6 +53,27 @@ test("a port that is bound to a host that its server has left breaks a law, and 
   truth.server = { ...truth.server, spec: { ports: [] } } as unknown as Server;
   expect(await neutron.leftElsewhere()).toEqual([expect.stringContaining("the server is on host-2")]);
 });
+
+test.each([
+  [0, "completed"],
+  [1, "failed"],
+])(
+  "at the destination of a live migration only the event says how a port is connected (failed: %d)",
+  async (failedAheadShare, status) => {
+    const { neutron, networking, wait, bind, portId } = await connected({ ...FAULTLESS, failedAheadShare });
+    await bind("host-1");
+    const events: unknown[] = [];
+    neutron.onEvent = (event) => events.push(event);
+    await wait(networking.createBinding(portId, { host: "host-2", ...NORMAL }));
+    expect(events).toEqual([]);
+    const [{ revision = 0 } = {}] = await neutron.networking.ports({ id: portId }, OWN_NAME);
+    await wait(networking.updatePort(portId, { profile: { migrating_to: "host-2" } }, revision));
+    expect(events).toEqual([{ name: "network-vif-plugged", server_uuid: SERVER, tag: portId, status }]);
+    expect(await neutron.networking.ports({ id: portId }, OWN_NAME)).toMatchObject([
+      { host: "host-1", status: "DOWN" },
+    ]);
+  },
+);
 
 test("a port that is deleted while its server runs breaks a law, and one that is left after its server does", async () => {
   const { world, neutron, networking, truth, wait, portId } = await connected();

@@ -24,6 +24,8 @@ export interface NeutronHabits {
   readonly plugMsMax: number;
   /** Share of the bound ports that no agent connects. */
   readonly unpluggedShare: number;
+  /** Share of the ports that an agent could not connect at the destination of a live migration, and of which Neutron says so. */
+  readonly failedAheadShare: number;
   /** Share of the events that never reach an api, and of those that do so twice. */
   readonly eventLostShare: number;
   readonly eventTwiceShare: number;
@@ -34,6 +36,8 @@ export interface NeutronEvent {
   readonly name: string;
   readonly server_uuid: string;
   readonly tag: string;
+  /** Only of ports that are connected, or could not be. */
+  readonly status?: "completed" | "failed";
 }
 
 /** What is true about servers, whatever any process believes. */
@@ -71,6 +75,9 @@ export class SimNeutron {
   onEvent: (event: NeutronEvent) => void = () => {};
   /** The ports that an agent is about to connect, or never will, each with the host of that agent. */
   readonly #plugging = new Map<string, string>();
+  /** The ports that an agent is about to connect, or has connected, at the destination of a live migration, each with that host. */
+  readonly #pluggingAhead = new Map<string, string>();
+  readonly #randomAhead: () => number;
   #isCalm = false;
 
   /** `mutate` makes a client with a bug of a client. */
@@ -85,6 +92,7 @@ export class SimNeutron {
     this.#servers = servers;
     this.#mutate = mutate;
     this.#random = world.random("neutron");
+    this.#randomAhead = world.random("neutron ahead");
     const ids = world.random("neutron ids");
     this.#twin = new MemoryNetworking({ newId: () => randomUuidOf(ids) });
     this.#twin.statusWhenBound = "DOWN";
@@ -119,6 +127,7 @@ export class SimNeutron {
     this.#isCalm = true;
     this.#twin.hostsWithoutDriver.clear();
     this.#plugging.clear();
+    this.#pluggingAhead.clear();
     this.#plugBound();
   }
 
@@ -249,9 +258,26 @@ export class SimNeutron {
   /** Lets the agents on the hosts connect the ports that are bound there. */
   #plugBound(): void {
     for (const { id, host, status } of this.#twin.all()) {
-      if (host === "" || status !== "DOWN") this.#plugging.delete(id);
+      const ahead = this.#twin.connectedAhead(id);
+      if (ahead === null) this.#pluggingAhead.delete(id);
+      else if (this.#pluggingAhead.get(id) !== ahead) this.#connectAhead(id, ahead);
+      if (host === "" || status !== "DOWN" || ahead !== null) this.#plugging.delete(id);
       else if (this.#plugging.get(id) !== host) this.#connect(id, host);
     }
+  }
+
+  /** The port is not bound to the host yet, so only the event says that it is connected there. */
+  #connectAhead(id: string, host: string): void {
+    const { plugMsMax, unpluggedShare, failedAheadShare } = this.#habits;
+    this.#pluggingAhead.set(id, host);
+    const [afterMs, draw] = [this.#randomAhead() * plugMsMax, this.#randomAhead()];
+    if (!this.#isCalm && draw < unpluggedShare) return;
+    const status = !this.#isCalm && draw < unpluggedShare + failedAheadShare ? "failed" : "completed";
+    this.#world.clock.setTimer(afterMs, () => {
+      const port = this.#portOf(id);
+      if (port !== undefined && this.#twin.connectedAhead(id) === host)
+        this.#report("network-vif-plugged", port, status);
+    });
   }
 
   #connect(id: string, host: string): void {
@@ -263,21 +289,23 @@ export class SimNeutron {
 
   #plug(id: string, host: string): void {
     const port = this.#portOf(id);
-    if (port === undefined || port.host !== host || port.status !== "DOWN") return;
+    if (port === undefined || port.host !== host || port.status !== "DOWN" || this.#twin.connectedAhead(id) !== null)
+      return;
     this.#plugging.delete(id);
     this.#twin.putPort({ ...port, status: "ACTIVE", revision: port.revision + 1 });
-    this.#report("network-vif-plugged", port);
+    this.#report("network-vif-plugged", port, "completed");
     this.#report("network-changed", port);
   }
 
   /** Reports an event, which may be late, lost or doubled. */
-  #report(name: string, { id: tag, deviceId }: NeutronPort): void {
+  #report(name: string, { id: tag, deviceId }: NeutronPort, status?: NeutronEvent["status"]): void {
     const { eventLostShare, eventTwiceShare } = this.#habits;
     const [draw, firstMs, secondMs] = [this.#random(), this.#random(), this.#random()];
     if (deviceId === "" || (!this.#isCalm && draw < eventLostShare)) return;
     const isTwice = !this.#isCalm && draw < eventLostShare + eventTwiceShare;
+    const event = { name, server_uuid: deviceId, tag, ...(status !== undefined && { status }) };
     for (const part of isTwice ? [firstMs, secondMs] : [firstMs])
-      this.#world.clock.setTimer(part * EVENT_MS_MAX, () => this.onEvent({ name, server_uuid: deviceId, tag }));
+      this.#world.clock.setTimer(part * EVENT_MS_MAX, () => this.onEvent(event));
   }
 
   /** No port may be deleted while a guest of a living server whose record names it runs, whatever is under way. */

@@ -99,6 +99,15 @@ export class MemoryNetworking implements Networking {
         this.#ports.set(port.id, { ...port, ...this.#bound(host, port) });
   }
 
+  /**
+   * The host whose agent of Neutron connects the port before the port's binding to it is active: the one to which the port's server is being moved, if a
+   * binding is prepared for it. Null for any other port. The agent of the host where such a port is bound does not connect it.
+   */
+  connectedAhead(id: string): string | null {
+    const destination = this.#ports.get(id)?.profile.migrating_to;
+    return typeof destination === "string" && this.#bindings.isPrepared(id, destination) ? destination : null;
+  }
+
   /** All ports, whoever has them. */
   all(): readonly NeutronPort[] {
     return [...this.#ports.values()];

@@ -101,6 +101,12 @@ export function rulesOfNewGroup({ id, projectId }: Pick<SecurityGroup, "id" | "p
   }));
 }
 
+/** The refusal of a rule that the group has, as Neutron words it. Source: `SecurityGroupRuleExists` in neutron/extensions/securitygroup.py. */
+export const ruleExists = (id: string): SecurityGroupRefusal => ({
+  kind: "exists",
+  why: `Security group rule already exists. Rule id is ${id}.`,
+});
+
 /** Whether two rules let the same traffic pass. */
 export function isSameRule(one: NewSecurityGroupRule, other: NewSecurityGroupRule): boolean {
   const { direction, etherType, protocol, portMin, portMax, remotePrefix, remoteGroupId } = one;

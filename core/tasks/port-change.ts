@@ -13,6 +13,9 @@ import type { PortRecord } from "./port-record.ts";
 /** The provider that serves each request group of a server at its present place, by the group's suffix. */
 export type HomeMapping = Readonly<Record<string, string>>;
 
+/** The field `allocation` of a binding's profile; null for a port that is to have none. */
+export type PortAllocation = string | Readonly<Record<string, string>> | null;
+
 /** The server's new spec, and the items that it holds more or less. */
 export interface PortChange {
   readonly spec: ServerSpec;
@@ -49,20 +52,21 @@ export function groupsToAttach(
 
 /**
  * What Neutron is to know of the providers that serve each port's request groups, by the port's id: one provider's uuid for the older form of a resource
- * request, and that of each group otherwise. Ports of which a group is served by nothing are missing.
+ * request, and that of each group otherwise. Null for a port of which a group is served by nothing, of which Neutron is to know no provider.
  *
  * Source: `_get_binding_profile_allocation` in nova/network/neutron.py.
  */
 export function portAllocations(
   groups: readonly Pick<PortResourceRequest, "portId" | "suffix" | "groupId">[],
   mapping: HomeMapping,
-): ReadonlyMap<string, string | Readonly<Record<string, string>>> {
-  const allocations = new Map<string, string | Readonly<Record<string, string>>>();
+): ReadonlyMap<string, PortAllocation> {
+  const allocations = new Map<string, PortAllocation>();
   for (const [portId, own] of Map.groupBy(groups, (group) => group.portId)) {
     const served = own.map(({ suffix, groupId }) => [groupId, mapping[suffix] ?? ""] as const);
     const [[groupId, provider] = ["", ""]] = served;
-    if (served.some((one) => one[1] === "")) continue;
-    allocations.set(portId, groupId === "" ? provider : Object.fromEntries(served));
+    const isServed = served.every((one) => one[1] !== "");
+    if (!isServed) allocations.set(portId, null);
+    else allocations.set(portId, groupId === "" ? provider : Object.fromEntries(served));
   }
   return allocations;
 }

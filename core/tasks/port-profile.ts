@@ -22,6 +22,20 @@ export function withoutDevice(profile: Profile): Profile {
   return Object.fromEntries(Object.entries(profile).filter(([name]) => !DEVICE_FIELDS.includes(name)));
 }
 
+/** Where Neutron finds the host to which the port's server is being moved live. Source: `MIGRATING_ATTR` in nova/network/constants.py. */
+const DESTINATION_FIELD = "migrating_to";
+
+/** The profile that names the host to which the port's server is being moved. Returns the profile itself if it names it already. */
+export const withDestination = (profile: Profile, host: string): Profile =>
+  profile[DESTINATION_FIELD] === host ? profile : { ...profile, [DESTINATION_FIELD]: host };
+
+/** The profile of a port whose server is not being moved. Returns the profile itself if it names no destination. */
+export function withoutDestination(profile: Profile): Profile {
+  if (profile[DESTINATION_FIELD] === undefined) return profile;
+  const { [DESTINATION_FIELD]: _destination, ...left } = profile;
+  return left;
+}
+
 /** The profile without the providers that served the port's resource request. Returns the profile itself if it names none. */
 export function withoutAllocation(profile: Profile): Profile {
   if (profile.allocation === undefined) return profile;

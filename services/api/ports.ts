@@ -10,6 +10,7 @@ import type { SettingsStore } from "../../core/stores/api/settings-store.ts";
 import type { HostStore, ServerStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import type { BeginStore, MigrationStore } from "../../core/stores/cell/operation-store.ts";
+import type { PlugStore } from "../../core/stores/cell/plug-store.ts";
 import type { ViewSource } from "../../core/stores/cell/view-source.ts";
 import type { SoftState } from "../../core/stores/soft-state.ts";
 import type { Bus } from "../../runtime/bus.ts";
@@ -53,7 +54,11 @@ export type ReservationsPort = Pick<ReservationStore, "reserve">;
 /** The parts of a cell that this service uses. */
 export interface CellPort {
   readonly name: string;
-  readonly store: ServerStore & BeginStore & MigrationStore & Pick<HostStore, "residents">;
+  readonly store: ServerStore &
+    BeginStore &
+    MigrationStore &
+    Pick<HostStore, "residents"> &
+    Pick<PlugStore, "notePlugged">;
   /** The operators' settings for the cell's hosts. Without it, this process cannot change these settings. */
   readonly admin?: HostAdminStore;
   /** The cell's bus, on which tasks are published, questions are asked and events arrive. */

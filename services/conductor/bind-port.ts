@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { BINDING_FAILED, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { HostBinding, JsonFields } from "../../core/stores/port-bindings.ts";
-import { withDevice } from "../../core/tasks/port-profile.ts";
+import type { PortAllocation } from "../../core/tasks/port-change.ts";
+import { withDestination, withDevice, withoutAllocation, withoutDestination } from "../../core/tasks/port-profile.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif } from "../../proto/gen/berth/shared.ts";
 import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
@@ -10,13 +11,15 @@ import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
 /** How a port is connected on its host; null where Neutron does not tell. */
 export type BoundPort = { readonly kind: "bound"; readonly vif: PortVif | null } | Undone;
 
+/** The providers on the host that serve each port's resource request, as Neutron is to know them, by the port's id. Others may name what they do. */
+export type PortAllocations = ReadonlyMap<string, PortAllocation>;
+
 /** The work of one task on the ports of its server. */
 export interface PortWork {
   readonly networking: Networking;
   readonly serverUuid: string;
   readonly host: string;
-  /** The providers on the host that serve each port's resource request, as Neutron is to know them, by the port's id. */
-  readonly allocations: ReadonlyMap<string, unknown>;
+  readonly allocations: PortAllocations;
   readonly hasBindings: boolean;
   /** The functions of the host that connect direct ports, by the port's id; those that are known. */
   readonly devices: ReadonlyMap<string, PortDevice>;
@@ -85,15 +88,27 @@ async function activatePrepared(work: PortWork, port: NeutronPort): Promise<bool
   return false;
 }
 
-/** The profile with the providers that serve the port on the host; the present one if it names them already. */
-function profileAt({ allocations }: PortWork, { id, profile }: Pick<NeutronPort, "id" | "profile">): JsonFields {
-  const allocation = allocations.get(id);
+/** The profile with the providers that serve the port on the host where its server stays; the present one if it is so already. */
+function profileAt(
+  { allocations }: Pick<PortWork, "allocations">,
+  port: Pick<NeutronPort, "id" | "profile">,
+): JsonFields {
+  const allocation = allocations.get(port.id);
+  const profile = withoutDestination(port.profile);
+  if (allocation === null) return withoutAllocation(profile);
   return allocation === undefined || isDeepStrictEqual(profile.allocation, allocation)
     ? profile
     : { ...profile, allocation };
 }
 
-/** Prepares a binding to the host beside the active one, and deletes those that were prepared for other hosts. */
+/** Whether Neutron knows which providers serve the port of a server at rest, and of no move of the server. */
+export const isToldOf = (allocations: PortAllocations, port: Pick<NeutronPort, "id" | "profile">): boolean =>
+  profileAt({ allocations }, port) === port.profile;
+
+/**
+ * Prepares a binding to the host beside the active one, deletes those that were prepared for other hosts, and tells Neutron that the port's server is being
+ * moved to the host. Neutron's agents there connect the port before its binding is active only if they know that.
+ */
 export async function prepareBinding(work: PortWork, id: string, port: NeutronPort | undefined): Promise<BoundPort> {
   if (port === undefined) return notFound(id);
   const { networking, host, mayWrite } = work;
@@ -106,8 +121,9 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
     const isMade = present !== undefined && !UNUSABLE.includes(present.vifType);
     const isUsable = isMade && profileAt(work, { ...present, id }) === present.profile;
     if (present?.isActive || isUsable) {
-      const isAlone = await deletePrepared(work, id, bindings);
-      return isAlone ? { kind: "bound", vif: vifOf(present) } : UNWANTED;
+      const bound: BoundPort = { kind: "bound", vif: vifOf(present) };
+      if (!(await deletePrepared(work, id, bindings))) return UNWANTED;
+      return present.isActive ? bound : tellDestination(work, port, bound);
     }
     if (!(await mayWrite())) return UNWANTED;
     if (present !== undefined) await networking.deleteBinding(id, host);
@@ -122,6 +138,24 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
     if (outcome.kind === "gone") return notFound(id);
   }
   return failed(`The bindings of port ${id} kept changing while one to ${host} was being prepared.`, false);
+}
+
+/** Source: `_setup_migration_port_profile` in nova/network/neutron.py. */
+async function tellDestination(work: PortWork, first: NeutronPort, bound: BoundPort): Promise<BoundPort> {
+  const { networking, serverUuid, host, mayWrite } = work;
+  let port: NeutronPort | undefined = first;
+  for (let lost = 0; lost < LOST_MAX; lost += 1) {
+    if (port === undefined || port.deviceId !== serverUuid) return notFound(first.id);
+    const profile = withDestination(port.profile, host);
+    if (profile === port.profile) return bound;
+    if (!(await mayWrite())) return UNWANTED;
+    const outcome = await networking.updatePort(port.id, { profile }, port.revision);
+    if (outcome.kind === "updated") return bound;
+    if (outcome.kind === "refused" || outcome.kind === "forbidden")
+      return failed(`Neutron is not told that port ${port.id} moves to ${host}: ${outcome.why}`, false);
+    [port] = await networking.ports({ id: port.id }, OWN_NAME);
+  }
+  return failed(`Port ${first.id} kept changing while its move to ${host} was being prepared.`, false);
 }
 
 /** Deletes the bindings that were prepared for other hosts. Returns false if the task is no longer this conductor's. */

@@ -58,7 +58,7 @@ export class BuildRun implements TaskRun {
     this.#selections = plan.selections;
     this.#hosts = { hosts: plan.selections.map(({ host }) => host), attemptsMax: plan.attemptsMax };
     this.#startedAtMs = ports.clock.monotonic();
-    this.#network = new NetworkWait(ports, server);
+    this.#network = new NetworkWait(ports, (at, need) => ports.needs.connected(server, at, at.devices, need));
   }
 
   get host(): string | null {

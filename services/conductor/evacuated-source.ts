@@ -16,12 +16,18 @@ const RELEASES_MAX = 3;
 /**
  * The outcome of stopping the guest at the source of an evacuation. `stands`: the guest does not run, or only the operator's fence says so.
  * `runs`: the host reports that the guest runs and cannot be stopped. `released`: another conductor has the host's agent connected and
- * gets the task.
+ * gets the task. `busy`: an earlier call has not ended, because the host has come back meanwhile.
  */
 export type SourceStop =
   | { readonly kind: "stands" }
   | { readonly kind: "runs"; readonly reason: string }
-  | { readonly kind: "released" };
+  | { readonly kind: "released" }
+  | { readonly kind: "busy" };
+
+interface SourceOrder {
+  readonly orderId: string;
+  readonly revision: number;
+}
 
 const STANDS: SourceStop = { kind: "stands" };
 const LOST = "the agent was lost";
@@ -31,18 +37,21 @@ const LOST = "the agent was lost";
  * guest is stopped and kept, because it may be the server's only copy until the destination reports that it runs (law 6).
  */
 export class EvacuatedSource {
-  readonly #source: PlaceOf;
+  readonly #source: PlaceOf | null;
   readonly #ports: RunPorts;
   #waiting: { readonly orderId: string; readonly answer: (failed: string) => void } | null = null;
 
-  constructor(source: PlaceOf, ports: RunPorts) {
+  #isStopping = false;
+
+  /** `source` is null for a server that had no guest. */
+  constructor(source: PlaceOf | null, ports: RunPorts) {
     this.#source = source;
     this.#ports = ports;
   }
 
   /** Handles an answer of the source's host. Returns true when the answer belongs to this order. */
   ordered(report: OrderReport): boolean {
-    const { host, attemptId } = this.#source;
+    const { host, attemptId } = this.#source ?? {};
     if (report.host !== host || report.attemptId !== attemptId || report.orderId !== this.#waiting?.orderId)
       return false;
     this.#waiting.answer(report.failed);
@@ -50,8 +59,18 @@ export class EvacuatedSource {
   }
 
   /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
-  async stop(tenure: Tenure, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
-    const { host, attemptId } = this.#source;
+  async stop(tenure: Tenure, order: SourceOrder): Promise<SourceStop> {
+    if (this.#source === null) return STANDS;
+    if (this.#isStopping) return { kind: "busy" };
+    this.#isStopping = true;
+    try {
+      return await this.#stop(this.#source, tenure, order);
+    } finally {
+      this.#isStopping = false;
+    }
+  }
+
+  async #stop({ host, attemptId }: PlaceOf, tenure: Tenure, order: SourceOrder): Promise<SourceStop> {
     const value = {
       host,
       serverUuid: tenure.serverUuid,
@@ -61,9 +80,9 @@ export class EvacuatedSource {
       ...order,
     };
     for (let tries = 1; ; tries += 1) {
-      if (this.#ports.streamOf(host) === null) return this.#elsewhere(tenure);
-      const failed = await this.#ask({ body: { $case: "power", value } }, order.orderId);
-      if (failed === "" || (failed !== LOST && !(await this.#mayRun()))) return STANDS;
+      if (this.#ports.streamOf(host) === null) return this.#elsewhere(host, tenure);
+      const failed = await this.#ask(host, { body: { $case: "power", value } }, order.orderId);
+      if (failed === "" || (failed !== LOST && !(await this.#mayRun(host, attemptId)))) return STANDS;
       if (tries >= TRIES_MAX && failed !== LOST) return { kind: "runs", reason: describeRunning(host, failed) };
       await this.#pause(RETRY_MS * 2 ** Math.min(tries - 1, TRIES_MAX));
     }
@@ -73,18 +92,17 @@ export class EvacuatedSource {
    * Hands the task to a conductor that has the agent connected, which then stops the guest. If there is none, the operator's fence is
    * trusted.
    */
-  async #elsewhere(tenure: Tenure): Promise<SourceStop> {
+  async #elsewhere(host: string, tenure: Tenure): Promise<SourceStop> {
     const { releaser, settings } = this.#ports;
     const seen = { withinMs: settings.unseenMs, timesMax: RELEASES_MAX };
-    return (await releaser.tryReleaseSeen(tenure, this.#source.host, seen)) ? { kind: "released" } : STANDS;
+    return (await releaser.tryReleaseSeen(tenure, host, seen)) ? { kind: "released" } : STANDS;
   }
 
   /**
    * Resolves with the reason of a failure. "" means that the guest has stopped, or that the agent stayed silent, in which case the fence is
    * trusted. `LOST` means that the agent disconnected.
    */
-  async #ask(message: ConductorMessage, orderId: string): Promise<string> {
-    const { host } = this.#source;
+  async #ask(host: string, message: ConductorMessage, orderId: string): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#waiting = { orderId, answer: resolve };
     const stream = this.#ports.streamOf(host);
@@ -109,8 +127,7 @@ export class EvacuatedSource {
    * Whether the guest may run according to the host's own list. A guest that is gone or stopped need not be stopped. A host that gives no
    * list counts as silent, and its guest as stopped.
    */
-  async #mayRun(): Promise<boolean> {
-    const { host, attemptId } = this.#source;
+  async #mayRun(host: string, attemptId: string): Promise<boolean> {
     const guests = await this.#ports.guestsOn(host);
     const guest = guests?.find((one) => one.attemptId === attemptId);
     return guest !== undefined && MAY_RUN.includes(guest.state);

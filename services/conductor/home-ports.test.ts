@@ -22,6 +22,11 @@ const GUEST = { host: "h", serverUuid: serverId(1), attemptId: "t/0" };
 
 /** The server's port is bound to another host. `homes` are the server's rows as they are read one after the other. */
 function setUp(...homes: readonly Partial<Home>[]) {
+  return setUpWith([], ...homes);
+}
+
+/** The port has these request groups, which the claim of the server's place serves by the provider `nic`. */
+function setUpWith(groups: readonly string[], ...homes: readonly Partial<Home>[]) {
   const clock = new ManualClock();
   const networking = new MemoryNetworking({ newId: randomUUID });
   putContractNetworks(networking);
@@ -29,7 +34,9 @@ function setUp(...homes: readonly Partial<Home>[]) {
     ...{ projectId: "one", networkId: OWN_NETWORK, deviceId: serverId(1), host: "other", vifType: "ovs" },
   });
   const named = { portId: id, networkId: OWN_NETWORK, tag: "", networkName: "own", slot: 0, macAddress };
-  const spec = { ...serverSpec(1), ports: [{ ...named, addresses: [], floatingAddresses: [] }] };
+  const request = { portId: id, resources: { NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC: 1 }, requiredTraits: [] };
+  const portRequests = groups.map((suffix) => ({ ...request, suffix, provider: "", groupId: "" }));
+  const spec = { ...serverSpec(1), portRequests, ports: [{ ...named, addresses: [], floatingAddresses: [] }] };
   const rows = homes.values();
   let row: Home = {
     ...{ serverUuid: serverId(1), status: "ACTIVE", host: "h", attemptId: "t/0", revision: 3, busy: false, move: null },
@@ -39,6 +46,7 @@ function setUp(...homes: readonly Partial<Home>[]) {
       row = { ...row, ...rows.next().value };
       return [row];
     },
+    claimed: async () => [{ items: [], mappings: Object.fromEntries(groups.map((suffix) => [suffix, "nic"])) }],
     servers: async () => [{ uuid: serverId(1), spec } as unknown as Server],
   });
   const logger = pino({ level: "silent" });
@@ -108,6 +116,23 @@ test.each([true, false])(
     expect(hosts()).toEqual(["h"]);
   },
 );
+
+test.each([
+  [["_PORT0"], {}, { allocation: "nic" }],
+  [["_PORT0"], { allocation: "nic of another host", other: 1 }, { allocation: "nic", other: 1 }],
+  [[], { migrating_to: "other", other: 1 }, { other: 1 }],
+])("a port of %j that is bound to its server's host with the profile %j gets %j", async (groups, profile, told) => {
+  const { look, networking, ports } = setUpWith(groups);
+  const [port] = networking.all();
+  const shown = groups.map((id) => ({ id, resources: {}, required: [] }));
+  networking.putPort({ ...port!, host: "h", groups: shown, profile });
+  await look();
+  expect(networking.all()).toMatchObject([{ host: "h" }]);
+  expect(networking.all()[0]?.profile).toEqual(told);
+  const { revision } = networking.all()[0]!;
+  await ports.bindHome(GUEST);
+  expect(networking.all()[0]?.revision).toBe(revision);
+});
 
 test("a move that begins while the row is being read is left alone", async () => {
   const { look, asked, hosts } = setUp({}, { busy: true });

@@ -1,5 +1,5 @@
+import { NeighbourFault } from "../../core/stores/neighbour-fault.ts";
 import { DEVICE_IDS_MAX, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
-import { NetworkingError } from "../../core/stores/networking-error.ts";
 import { shouldExist } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
@@ -8,7 +8,7 @@ import type { GuestInterfaces, PortVif, ServerPort } from "../../proto/gen/berth
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { isBoundTo, vifOf } from "./bind-port.ts";
+import { isBoundTo, isToldOf, vifOf } from "./bind-port.ts";
 import type { ConductorEvents } from "./events.ts";
 import { type NeighbourNeeds, withVifs } from "./neighbour-needs.ts";
 import type { ConductorStore } from "./ports.ts";
@@ -25,7 +25,8 @@ const WAITING_MAX = 20_000;
 type NamedGuest = { readonly host: string; readonly serverUuid: string; readonly attemptId: string };
 
 /**
- * Keeps the ports of servers at rest, which no task looks after, bound to the server's host. Ports are bound elsewhere, or by no driver, when the host came
+ * Keeps the ports of servers at rest, which no task looks after, bound to the server's host, and Neutron informed of the providers that serve their resource
+ * requests. Ports are bound elsewhere, or by no driver, or name the providers of another host or the destination of a move that is over, when the host came
  * back after the move to it had ended without it, when Neutron did not answer an order that a guest at its home did not wait for, or when Neutron's agent on
  * the host was broken and is repaired.
  *
@@ -34,7 +35,7 @@ type NamedGuest = { readonly host: string; readonly serverUuid: string; readonly
  */
 export class HomePorts {
   readonly #networking: Networking | null;
-  readonly #needs: Pick<NeighbourNeeds, "bindHome">;
+  readonly #needs: Pick<NeighbourNeeds, "bindHome" | "allocationsAt">;
   readonly #store: Pick<ConductorStore, "homes" | "servers">;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
@@ -52,7 +53,7 @@ export class HomePorts {
   /** Without `networking`, nothing is done. */
   constructor(deps: {
     readonly networking: Networking | null;
-    readonly needs: Pick<NeighbourNeeds, "bindHome">;
+    readonly needs: Pick<NeighbourNeeds, "bindHome" | "allocationsAt">;
     readonly store: Pick<ConductorStore, "homes" | "servers">;
     readonly commits: StepCommitter;
     readonly clock: Clock;
@@ -87,7 +88,7 @@ export class HomePorts {
     if (server === null || inNeutron(server).length === 0) return null;
     const vifs = await withDeadline(this.#bound(server, guest), START_WAIT_MS, "binding ports", this.#clock).catch(
       (error: unknown): ReadonlyMap<string, PortVif> => {
-        if (!(error instanceof NetworkingError || error instanceof DeadlineError)) throw error;
+        if (!(error instanceof NeighbourFault || error instanceof DeadlineError)) throw error;
         this.#events.portsNotBound(server.uuid, guest.host, error.message);
         return new Map();
       },
@@ -109,10 +110,10 @@ export class HomePorts {
     await this.#looking;
   }
 
-  /** How the ports are connected on the guest's host. Throws `NetworkingError`. */
+  /** How the ports are connected on the guest's host. Throws `NeighbourFault`. */
   async #bound(server: Server, guest: NamedGuest): Promise<ReadonlyMap<string, PortVif>> {
     const shown = await this.#starting.submit(server.uuid);
-    if (areBound(server, guest.host, shown)) return vifsOf(shown);
+    if (await this.#areBound(server, guest, shown)) return vifsOf(shown);
     return (await this.#bind(server, guest)) ?? new Map();
   }
 
@@ -151,7 +152,7 @@ export class HomePorts {
     for (const [key] of asked) this.#waiting.delete(key);
     const portsOf = await this.#portsByServer([...new Set(asked.map(([, { serverUuid }]) => serverUuid))]);
     const doubtful = asked.flatMap(([, guest]) =>
-      portsOf.get(guest.serverUuid)?.some((port) => !isBoundTo(port, guest.host)) ? guest : [],
+      portsOf.get(guest.serverUuid)?.some((port) => mayBeWrong(port, guest.host)) ? guest : [],
     );
     if (doubtful.length === 0) return;
     const uuids = doubtful.map(({ serverUuid }) => serverUuid);
@@ -160,9 +161,18 @@ export class HomePorts {
     for (const { serverUuid, host } of doubtful) {
       const [home, server] = [homes.get(serverUuid), servers.get(serverUuid)];
       if (this.#isStopped || home === undefined || server === undefined || !restsOn(home, host)) continue;
-      if (!areBound(server, host, portsOf.get(serverUuid) ?? []))
-        await this.#bind(server, { host, serverUuid, attemptId: home.attemptId ?? "" });
+      const guest = { host, serverUuid, attemptId: home.attemptId ?? "" };
+      if (!(await this.#areBound(server, guest, portsOf.get(serverUuid) ?? []))) await this.#bind(server, guest);
     }
+  }
+
+  /** Whether the host has connected the ports that the server's record names, and Neutron knows who serves their requests. A port that is gone cannot be bound. */
+  async #areBound(server: Server, { host, attemptId }: NamedGuest, shown: readonly NeutronPort[]): Promise<boolean> {
+    const allocations = await this.#needs.allocationsAt(server.spec, attemptId);
+    return inNeutron(server).every(({ portId }) => {
+      const port = shown.find(({ id }) => id === portId);
+      return port === undefined || (isBoundTo(port, host) && isToldOf(allocations, port));
+    });
   }
 
   async #portsByServer(uuids: readonly string[]): Promise<ReadonlyMap<string, readonly NeutronPort[]>> {
@@ -178,12 +188,13 @@ const inNeutron = ({ spec }: Server): readonly ServerPort[] =>
 const restsOn = ({ host: home, status, busy }: Home, host: string): boolean =>
   home === host && !busy && shouldExist(status);
 
-/** Whether the host has connected the ports that the server's record names. A port that is gone from Neutron cannot be bound. */
-const areBound = (server: Server, host: string, shown: readonly NeutronPort[]): boolean =>
-  inNeutron(server).every(({ portId }) => {
-    const port = shown.find(({ id }) => id === portId);
-    return port === undefined || isBoundTo(port, host);
-  });
+/** Whether the cell's database must be asked about the port. The providers of a port that requests resources may be others than its profile names. */
+const mayBeWrong = (port: NeutronPort, host: string): boolean =>
+  !isBoundTo(port, host) ||
+  port.groups.length > 0 ||
+  port.profile.allocation !== undefined ||
+  !isToldOf(NO_REQUESTS, port);
+const NO_REQUESTS = new Map<string, never>();
 
 const vifsOf = (ports: readonly NeutronPort[]): ReadonlyMap<string, PortVif> =>
   new Map(

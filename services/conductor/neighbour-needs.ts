@@ -33,7 +33,7 @@ export class NeighbourNeeds {
     deps: {
       readonly networking?: Networking;
       readonly blockStorage?: BlockStorage | undefined;
-      readonly store: Pick<ConductorStore, "holdsTask" | "claimed">;
+      readonly store: Pick<ConductorStore, "holdsTask" | "claimed" | "pluggedPorts">;
       readonly clock: Clock;
     },
     settings: Pick<
@@ -43,6 +43,7 @@ export class NeighbourNeeds {
       | "volumeEndPauseMs"
       | "vifPluggingTimeoutMs"
       | "vifPluggingIsFatal"
+      | "liveMigrationAwaitsVifs"
     >,
   ) {
     this.#ports = new PortBinder({ ...deps, networking: deps.networking ?? null }, settings);
@@ -107,6 +108,11 @@ export class NeighbourNeeds {
     return this.#ports.bind(server, place, need, { step: "return" });
   }
 
+  /** See `PortBinder.allocations`. */
+  allocationsAt(server: Pick<ServerSpec, "portRequests">, attemptId: string): ReturnType<PortBinder["allocations"]> {
+    return this.#ports.allocations(server, attemptId);
+  }
+
   /** Tells Cinder how the replacement of a volume has ended. Null if the volume is not in Cinder. */
   endReplacement(
     serverUuid: string,
@@ -125,6 +131,15 @@ export class NeighbourNeeds {
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */
   plugged(server: ServerSpec, host: string, isWanted: () => boolean): ReturnType<VifPlugging["wait"]> {
     return this.#plugging.wait(server, host, isWanted);
+  }
+
+  /** Waits until these ports are connected at the destination of a live migration. Null if there is nothing to wait for. */
+  pluggedAhead(
+    portIds: readonly string[],
+    place: GuestPlace,
+    isWanted: () => boolean,
+  ): ReturnType<VifPlugging["waitAhead"]> {
+    return this.#plugging.waitAhead(portIds, place, isWanted);
   }
 }
 

@@ -1,9 +1,9 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Need } from "./patient-calls.ts";
 import type { GuestPlace } from "./port-binder.ts";
 import type { RunPorts } from "./task-run.ts";
+import type { PluggingOutcome } from "./vif-plugging.ts";
 
 /**
  * `unreported`: the network is there, but the host was lost since it reported the guest, and so may have lost the guest as well. `broken`: this
@@ -13,34 +13,37 @@ export type NetworkWaitEnd =
   | { readonly kind: "ready" | "unreported" | "broken" }
   | { readonly kind: "failed"; readonly reason: string };
 
-/** The wait of a build's prepared guest for its network, on one host after the other. */
+/** A guest that its host has prepared for a selection of its task. */
+type Prepared = GuestPlace & { readonly selection: number; readonly devices: readonly PortDevice[] };
+
+/** The wait of a prepared guest for its network, on one host after the other. */
 export class NetworkWait {
-  readonly #ports: Pick<RunPorts, "needs" | "streamOf">;
-  readonly #server: ServerSpec;
+  readonly #ports: Pick<RunPorts, "streamOf">;
+  readonly #connected: (at: Prepared, need: Need) => Promise<PluggingOutcome> | null;
   /** The latest selection whose guest waits, or has waited. */
   #selection = -1;
   /** The stream over which the host has last reported the guest. */
   #reportedOn: AgentStream | null = null;
 
-  constructor(ports: Pick<RunPorts, "needs" | "streamOf">, server: ServerSpec) {
+  /** `connected` waits until the network is there, or returns null if there is nothing to wait for. */
+  constructor(
+    ports: Pick<RunPorts, "streamOf">,
+    connected: (at: Prepared, need: Need) => Promise<PluggingOutcome> | null,
+  ) {
     this.#ports = ports;
-    this.#server = server;
+    this.#connected = connected;
   }
 
   /**
    * Called for each report of a prepared guest. Returns whether the guest waits, and then calls `end` once, unless the guest is no longer wanted. A
    * further report of a waiting guest begins no other wait: it only shows that the guest has outlived the connection of the report before it.
    */
-  reported(
-    at: GuestPlace & { readonly selection: number; readonly devices: readonly PortDevice[] },
-    need: Need,
-    end: (end: NetworkWaitEnd) => void,
-  ): boolean {
-    const { selection, host, devices } = at;
+  reported(at: Prepared, need: Need, end: (end: NetworkWaitEnd) => void): boolean {
+    const { selection, host } = at;
     const { isWanted } = need;
     this.#reportedOn = this.#ports.streamOf(host);
     if (this.#selection === selection) return true;
-    const waiting = this.#ports.needs.connected(this.#server, at, devices, need);
+    const waiting = this.#connected(at, need);
     if (waiting === null || !isWanted()) return false;
     this.#selection = selection;
     waiting.then(

@@ -25,6 +25,7 @@ import {
   type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
+import { DestinationNetwork } from "./destination-network.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
 import { HeldTask, type Permission } from "./held-task.ts";
 import {
@@ -64,9 +65,9 @@ export class OperationRun implements TaskRun {
   readonly #destinations: PreparedDestinations;
   readonly #binding: OrderBinding;
   readonly #held: HeldTask;
-  /** The source of an evacuation, while its guest is being stopped. */
-  #source: EvacuatedSource | null = null;
+  readonly #evacuated: EvacuatedSource;
   readonly #timers: RunTimers;
+  readonly #network: DestinationNetwork;
 
   constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts, arrivals: number) {
     const facts = factsOf(taken.task);
@@ -77,6 +78,8 @@ export class OperationRun implements TaskRun {
     this.#destinations = new PreparedDestinations(facts, this.tenure, ports);
     this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#destinations.devicesOf(at));
     this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
+    this.#network = new DestinationNetwork(facts, this.tenure, ports, () => this.#binding.preparedPorts);
+    this.#evacuated = new EvacuatedSource(facts.source, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -128,8 +131,14 @@ export class OperationRun implements TaskRun {
     } else if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
     } else if (GUEST_EXISTS.includes(report.state)) {
-      this.#step({ kind: "done", step: asked.step });
+      const end = (event: OperationEvent | null) => (event === null ? this.#release() : this.#step(event));
+      if (this.#network.reported(asked, report.state, () => this.#isAt(asked.step), end)) this.#timers.stopDeadline();
+      else this.#step({ kind: "done", step: asked.step });
     } else if (report.state === GuestState.GUEST_STATE_FAILED) this.#leaveFailed(asked, report);
+  }
+
+  #isAt(step: number): boolean {
+    return this.#asked?.step === step && !this.#abandoned;
   }
 
   /**
@@ -144,7 +153,7 @@ export class OperationRun implements TaskRun {
   }
 
   ordered(report: OrderReport): void {
-    if (this.#source?.ordered(report)) return;
+    if (this.#evacuated.ordered(report)) return;
     const asked = this.#asked;
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
@@ -155,8 +164,8 @@ export class OperationRun implements TaskRun {
 
   progressed(report: HandOffProgress): void {
     const asked = this.#asked;
-    if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
-    if (report.host === asked.place.host) this.#ports.noteTransfer(this.#world.facts.migrationUuid, report);
+    if (asked?.place.host === report.host && report.orderId === orderIdOf(this.tenure.taskId, asked))
+      this.#ports.noteTransfer(this.#world.facts.migrationUuid, report);
   }
 
   /** Interprets a refused order, because the guest may have obeyed later orders than the database knows of. */
@@ -193,8 +202,7 @@ export class OperationRun implements TaskRun {
   }
 
   #step(event: OperationEvent): void {
-    if (this.#abandoned || this.#state === null) return;
-    this.#apply(stepOperation(this.#world, this.#state, event));
+    if (!this.#abandoned && this.#state !== null) this.#apply(stepOperation(this.#world, this.#state, event));
   }
 
   #apply(step: MachineStep): void {
@@ -219,9 +227,8 @@ export class OperationRun implements TaskRun {
   #carryOut(effect: OperationEffect): void {
     switch (effect.kind) {
       case "ask":
-        if (this.#asked === null)
-          this.#step({ kind: "failed", step: effect.step, reason: "no such guest", final: true });
-        else this.#ask(this.#asked);
+        if (this.#asked !== null) this.#ask(this.#asked);
+        else this.#step({ kind: "failed", step: effect.step, reason: "no such guest", final: true });
         break;
       case "commit":
         if (effect.delayMs === 0) this.#commit(effect.step, effect.write);
@@ -257,19 +264,12 @@ export class OperationRun implements TaskRun {
    * really fenced, or it is back. So the server never runs twice. The guest is kept, so that a copy is left if no destination starts.
    */
   async #startEvacuated(asked: AskedGuest): Promise<void> {
-    const { facts } = this.#world;
-    if (facts.source !== null) {
-      // This may be called again while the source is being stopped, because the host has come back.
-      if (this.#source !== null) return;
-      this.#source = new EvacuatedSource(facts.source, this.#ports);
-      const order = { orderId: orderIdOf(this.tenure.taskId, asked), revision: asked.revision };
-      const stop = await this.#source.stop(this.tenure, order);
-      this.#source = null;
-      if (stop.kind === "released") return this.#release();
-      if (stop.kind === "runs")
-        return this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
-    }
-    if (this.#asked?.step === asked.step) this.#send();
+    const order = { orderId: orderIdOf(this.tenure.taskId, asked), revision: asked.revision };
+    const stop = await this.#evacuated.stop(this.tenure, order);
+    if (stop.kind === "released") this.#release();
+    else if (stop.kind === "runs")
+      this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
+    else if (stop.kind === "stands" && this.#isAt(asked.step)) this.#send();
   }
 
   #send(): void {
@@ -283,18 +283,18 @@ export class OperationRun implements TaskRun {
   }
 
   #sendOver(stream: AgentStream | null, asked: AskedGuest): void {
-    const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
     const unfit = this.#destinations.whyNotTo(asked);
     if (this.#destinations.lacks(asked)) this.#askDestination(asked);
     else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
-    else if (this.#binding.holdsUp(asked, isWanted, bound)) return;
+    else if (this.#binding.holdsUp(asked, () => this.#isAt(asked.step), bound)) return;
     else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
     // The promise rejects only when the conductor stops.
     else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
+      this.#network.ordered(asked.step);
       stream.send(this.#orderFor(asked));
       if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
       else this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());

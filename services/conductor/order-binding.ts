@@ -66,6 +66,11 @@ export class OrderBinding {
     return this.#metStep === step ? this.#met : NO_NEEDS;
   }
 
+  /** The ports that are prepared for the host of a live migration's latest step. Empty where Neutron has no such bindings. */
+  get preparedPorts(): readonly string[] {
+    return [...this.#met.vifs.keys()];
+  }
+
   /**
    * Returns whether the order has to wait. Then `end` is called when it may be given, or with the reason why it may not. It is not called for an order
    * that is no longer wanted.

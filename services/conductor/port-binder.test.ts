@@ -11,11 +11,16 @@ let neutron: MemoryNetworking;
 let holdsTask: () => Promise<boolean>;
 /** The request groups of the server's port, and the providers that serve them on each host. */
 let portRequests: PortResourceRequest[];
+/** Whether the cell's database still has the claim, and the groups that it serves by nothing. */
+let isClaimKnown: boolean;
+let unserved: readonly string[];
 beforeEach(() => {
   neutron = new MemoryNetworking({ newId: randomUUID });
   putContractNetworks(neutron);
   holdsTask = async () => true;
   portRequests = [];
+  isClaimKnown = true;
+  unserved = [];
 });
 
 const hosts = () => neutron.all().map(({ host }) => host);
@@ -34,9 +39,10 @@ function bindTo(host: string, step: PortStep = "bind") {
   };
   const requests = portRequests.map((request) => ({ ...request, portId: port.id }));
   const server = serverSpec(1, { ports: [{ ...own, macAddress: port.macAddress }], portRequests: requests });
-  const mappings = Object.fromEntries(requests.map(({ suffix }) => [suffix, `${suffix} of ${host}`]));
+  const served = requests.filter(({ suffix }) => !unserved.includes(suffix));
+  const mappings = Object.fromEntries(served.map(({ suffix }) => [suffix, `${suffix} of ${host}`]));
   const claimed = async ([attemptId]: readonly string[]) => [
-    attemptId === `to ${host}` ? { items: [], mappings } : null,
+    attemptId === `to ${host}` && isClaimKnown ? { items: [], mappings } : null,
   ];
   const binder = new PortBinder(
     { networking: neutron, store: { holdsTask: () => holdsTask(), claimed }, clock: new ManualClock() },
@@ -108,6 +114,52 @@ test.each(FORMS)(
     expect(shown()).toEqual([["destination", { allocation: allocationOn("destination") }]]);
   },
 );
+
+test("a port of which the claim serves a group by nothing names no provider any longer, and one whose claim is unknown stays as it is", async () => {
+  portRequests = [...FORMS[1][1]];
+  await bindTo("host");
+  const told = shown();
+  isClaimKnown = false;
+  expect(await bindTo("host")).toMatchObject({ kind: "bound" });
+  expect(shown()).toEqual(told);
+  isClaimKnown = true;
+  unserved = ["_PORT0_1"];
+  expect(await bindTo("host")).toMatchObject({ kind: "bound" });
+  expect(shown()).toEqual([["host", {}]]);
+});
+
+test("Neutron knows the destination while a binding is prepared there, and no longer when the server has arrived or stays", async () => {
+  await bindTo("source");
+  const bindings = async () =>
+    ((await neutron.bindings(neutron.all()[0]!.id)) ?? []).map(({ host, profile }) => [host, profile]);
+  expect(await bindTo("first", "prepare")).toMatchObject({ kind: "bound" });
+  expect(await bindTo("second", "prepare")).toMatchObject({ kind: "bound" });
+  const { revision } = neutron.all()[0]!;
+  expect(await bindTo("second", "prepare")).toMatchObject({ kind: "bound" });
+  expect([await bindings(), neutron.all()[0]?.revision]).toEqual([
+    [
+      ["source", { migrating_to: "second" }],
+      ["second", {}],
+    ],
+    revision,
+  ]);
+  expect(await bindTo("source", "return")).toMatchObject({ kind: "bound" });
+  expect(await bindings()).toEqual([["source", {}]]);
+  await bindTo("second", "prepare");
+  expect(await bindTo("second")).toMatchObject({ kind: "bound" });
+  expect(shown()).toEqual([["second", {}]]);
+});
+
+test("a conductor whose task another one has taken tells Neutron of no destination", async () => {
+  await bindTo("source");
+  let asked = 0;
+  holdsTask = async () => {
+    asked += 1;
+    return asked <= 1;
+  };
+  expect(await bindTo("destination", "prepare")).toEqual({ kind: "unwanted" });
+  expect(shown()).toEqual([["source", {}]]);
+});
 
 test("a port that is bound to the host with the providers of an earlier claim is told of the present ones", async () => {
   await bindTo("host");

@@ -5,7 +5,14 @@ import { homeMapping, portAllocations } from "../../core/tasks/port-change.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { PortVif, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type BoundPort, bindPort, deletePrepared, type PortWork, prepareBinding } from "./bind-port.ts";
+import {
+  type BoundPort,
+  bindPort,
+  deletePrepared,
+  type PortAllocations,
+  type PortWork,
+  prepareBinding,
+} from "./bind-port.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
@@ -89,18 +96,18 @@ export class PortBinder {
       const needsBindings = step !== "bind" || ports.some((port) => port.host !== "" && port.host !== host);
       const hasBindings = needsBindings && (await this.#hasBindings(networking));
       const byPort = new Map(devices.map((device) => [device.portId, device]));
-      const allocations = await this.#allocations(server, attemptId);
+      const allocations = await this.allocations(server, attemptId);
       const known = { networking, serverUuid: server.uuid, host, hasBindings, devices: byPort, allocations };
       const work = { ...known, refusals, mayWrite };
       return carryOut(work, step, ids, new Map(ports.map((port) => [port.id, port])));
     });
   }
 
-  /** The providers that serve the ports' resource requests at a place. Ports of Berth's own are told to nobody. */
-  async #allocations(
-    server: Pick<ServerSpec, "portRequests">,
-    attemptId: string,
-  ): Promise<ReadonlyMap<string, unknown>> {
+  /**
+   * The providers that serve the ports' resource requests at a place. Ports of Berth's own are told to nobody. Empty where the claim of the place is no longer
+   * known: the providers that the server's record names may be those of an earlier place. Throws `NeighbourFault` if the cell's database does not answer.
+   */
+  async allocations(server: Pick<ServerSpec, "portRequests">, attemptId: string): Promise<PortAllocations> {
     // The claim of a virtual function is the cell's own affair.
     const requests = server.portRequests.filter(({ resources }) => (resources[VF_CLASS] ?? 0) === 0);
     if (requests.length === 0) return new Map();
@@ -108,7 +115,7 @@ export class PortBinder {
       const message = `the cell's database does not say what the server's claim is: ${error.message}`;
       throw new NeighbourFault("unreachable", message);
     });
-    return portAllocations(requests, homeMapping(server, claimed));
+    return claimed === null ? new Map() : portAllocations(requests, homeMapping(server, claimed));
   }
 
   async #hasBindings(networking: Networking): Promise<boolean> {

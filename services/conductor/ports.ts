@@ -1,6 +1,7 @@
 import type { HostStore, ServerStore, TaskStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { BeginStore, MigrationStore, StepStore } from "../../core/stores/cell/operation-store.ts";
+import type { PlugStore } from "../../core/stores/cell/plug-store.ts";
 import type { QuarantineStore } from "../../core/stores/cell/quarantine.ts";
 import type { Bus } from "../../runtime/bus.ts";
 
@@ -11,6 +12,7 @@ export type ConductorStore = TaskStore &
   BeginStore &
   MigrationStore &
   QuarantineStore &
+  Pick<PlugStore, "pluggedPorts"> &
   Pick<ServerStore, "attempts" | "servers">;
 export type ConductorLedger = Pick<Ledger, "reportTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume" | "answer">;

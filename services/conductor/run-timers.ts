@@ -31,9 +31,14 @@ export class RunTimers {
     this.#deadline ??= this.#clock.setTimer(delayMs, then);
   }
 
-  stop(): void {
-    this.stopWaiting();
+  /** The host has done its work. Another deadline may be set for more. */
+  stopDeadline(): void {
     this.#deadline?.cancel();
     this.#deadline = null;
+  }
+
+  stop(): void {
+    this.stopWaiting();
+    this.stopDeadline();
   }
 }

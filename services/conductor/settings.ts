@@ -36,6 +36,8 @@ export interface ConductorSettings {
   readonly vifPluggingTimeoutMs: number;
   /** Whether a build fails on its host if its ports do not become active in time. */
   readonly vifPluggingIsFatal: boolean;
+  /** Whether a live migration waits until Neutron has reported that its destination is connected. */
+  readonly liveMigrationAwaitsVifs: boolean;
   /** How long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails. */
   readonly volumeConnectTimeoutMs: number;
   /** How long Cinder may take to begin the completion of a migration that it was asked for: longer than its usual `rpc_response_timeout` of 60 s. */
@@ -75,6 +77,7 @@ export const CONDUCTOR_DEFAULTS = {
   portBindTimeoutMs: 120_000,
   vifPluggingTimeoutMs: 0,
   vifPluggingIsFatal: true,
+  liveMigrationAwaitsVifs: true,
   volumeConnectTimeoutMs: 600_000,
   volumeEndPauseMs: 75_000,
   unreadableMs: 60_000,
@@ -162,6 +165,11 @@ export const conductorDeclaration = {
       about: "whether a build fails on its host if its ports do not become active in time; otherwise the guest starts",
       default: "true",
     }),
+    liveMigrationWaitForVifPlug: setting(boolean, {
+      about:
+        "whether a live migration waits for the event network-vif-plugged of its destination, for as long as --vif-plugging-timeout",
+      default: "true",
+    }),
     // Likewise, only volumes in Cinder are connected.
     volumes: setting(oneOf("none", "simple", "cinder"), {
       about:
@@ -205,6 +213,7 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     portBindTimeoutMs: options.portBindTimeout,
     vifPluggingTimeoutMs: options.vifPluggingTimeout,
     vifPluggingIsFatal: options.vifPluggingFatal,
+    liveMigrationAwaitsVifs: options.liveMigrationWaitForVifPlug,
     volumeConnectTimeoutMs: options.volumeConnectTimeout,
     unseenMs: options.agentUnseen,
     downShareMax: options.downShareMax / 100,

@@ -14,6 +14,7 @@ import { operationContract } from "./operation-store.ts";
 import { operationActionsContract } from "./operation-store-actions.ts";
 import { groupRaces } from "./operation-store-group-races.ts";
 import { groupedOperationContract } from "./operation-store-groups.ts";
+import { plugContract } from "./operation-store-plugs.ts";
 import { transferContract } from "./operation-store-transfers.ts";
 
 /** The guarantees of both implementations of a cell's store. */
@@ -36,6 +37,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
       operationActionsContract(current);
     });
     describe("with hand-overs", () => transferContract(current));
+    describe("with ports at destinations", () => plugContract(current));
     describe("with guests that may be left behind", () => leftoverContract(current));
     describe("for allocations", () => holdingContract(current));
     describe("with server groups", () => groupContract(current));

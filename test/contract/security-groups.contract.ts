@@ -68,7 +68,8 @@ export function securityGroupsContract(name: string, make: () => Promise<Securit
       const added = await groups.createRule(rule(group.id), OWN);
       if (added.kind !== "created") throw new Error(added.why);
       expect(added.rule).toMatchObject(rule(group.id));
-      expect(await groups.createRule(rule(group.id), OWN)).toMatchObject({ kind: "exists" });
+      const why = `Security group rule already exists. Rule id is ${added.rule.id}.`;
+      expect(await groups.createRule(rule(group.id), OWN)).toEqual({ kind: "exists", why });
       const other = await groups.createRule(rule(group.id, { portMax: 82 }), OWN);
       expect(other.kind).toBe("created");
       expect((await find(group.id))?.rules).toHaveLength(4);

@@ -45,7 +45,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
-    resource_providers, attempts, tasks, transfer_progress, migrations, servers, group_members, hosts, agents, conductors restart identity`);
+    resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, group_members, hosts, agents, conductors restart identity`);
   await apiPool.query("truncate requests, cells, moves, former_aggregates, server_groups cascade");
   const requests = new PostgresApiStore(apiPool);
   await requests.putCell({ name: "c1", databaseUrl: cell.url, natsUrl: null, disabled: false });

@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
-    resource_providers, attempts, tasks, transfer_progress, migrations, servers, hosts, agents, conductors restart identity`);
+    resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, hosts, agents, conductors restart identity`);
   await apiPool.query("truncate requests, cells");
   await new PostgresLedger(pool).putTrees([hostTree(0, 10)]);
   await new PostgresCellStore(pool).hostsUp("agent", [{ name: hostName(0), rootProvider: providerOf(0) }]);

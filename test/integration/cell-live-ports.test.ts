@@ -108,7 +108,9 @@ describe("the ports of a live migration", () => {
     await live(1);
     expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
     await runs(1);
-    expect(calls).toEqual(["createBinding host-0", "activateBinding host-0 host-1", "deleteBinding host-0 host-1"]);
+    // The update tells Neutron of the destination.
+    const prepared = ["createBinding host-0", "updatePort host-0"];
+    expect(calls).toEqual([...prepared, "activateBinding host-0 host-1", "deleteBinding host-0 host-1"]);
     expect(await bindings()).toEqual(["host-1"]);
   });
 
@@ -145,7 +147,11 @@ describe("the ports of a live migration", () => {
     expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
     await runs(0);
     await boundTo("host-0");
-    expect(calls).toEqual([expect.stringContaining("createBinding"), expect.stringContaining("deleteBinding")]);
+    expect(calls.map((call) => call.split(" ")[0])).toEqual([
+      ...["createBinding", "updatePort"],
+      ...["updatePort", "deleteBinding"],
+    ]);
+    expect(neutron.all()[0]?.profile).toEqual({});
   });
 
   test("are bound to the source again when the destination cannot start the guest", async () => {

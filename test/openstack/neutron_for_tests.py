@@ -19,11 +19,33 @@ class Driver(api.MechanismDriver):
         context.set_binding(segment[api.ID], portbindings.VIF_TYPE_OVS, {}, status=constants.PORT_STATUS_ACTIVE)
 
 
+def connect(host, port_id):
+    """
+    Does what Neutron's agent on a host does when it finds the port's interface there, and returns whether it connects the port. If the port is bound to
+    another host, the agent does so only if the port's server is being moved here.
+    """
+    from neutron.agent.rpc import migrating_to_host
+    from neutron.objects import ports
+    from neutron.plugins.ml2 import rpc
+    from neutron_lib import context
+    admin = context.get_admin_context()
+    bindings = ports.PortBinding.get_objects(admin, port_id=port_id)
+    active = [binding.host for binding in bindings if binding.status == constants.ACTIVE]
+    if active != [host] and migrating_to_host(bindings) != host:
+        return False
+    rpc.RpcCallbacks(None, None).update_device_up(admin, device=port_id, host=host, agent_id='test')
+    return True
+
+
 def token_filter(_global_conf, **_local_conf):
-    """The token is the project's id; the token 'service-token' is that of an administrator."""
+    """The token is the project's id; the token 'service-token' is that of an administrator. `POST agents-of-tests/HOST/PORT` acts as the host's agent."""
 
     def wrap(app):
         def call(environ, start_response):
+            path = environ.get('PATH_INFO', '').split('/')
+            if path[1] == 'agents-of-tests':
+                start_response('204 No Content' if connect(*path[2:]) else '409 Conflict', [])
+                return [b'']
             token = environ.get('HTTP_X_AUTH_TOKEN', '')
             is_admin = token == 'service-token'
             environ['HTTP_X_USER_ID'] = 'user'

@@ -23,9 +23,13 @@ export interface RealNeutron {
 
 /**
  * Starts Neutron with the plugin ML2 and these service plugins on sqlite, without RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. Without a
- * Keystone, tokens are those that `neutron_for_tests.py` knows, and `call` uses one of them.
+ * Keystone, tokens are those that `neutron_for_tests.py` knows, and `call` uses one of them. Events about the status of ports go to the Compute API at `computeUrl`.
  */
-export async function startRealNeutron(plugins = "", keystone: RealKeystone | null = null): Promise<RealNeutron> {
+export async function startRealNeutron(
+  plugins = "",
+  keystone: RealKeystone | null = null,
+  computeUrl: string | null = null,
+): Promise<RealNeutron> {
   const dir = await mkdtemp(join(tmpdir(), "berth-neutron-"));
   const remove = () => rm(dir, { recursive: true, force: true });
   await writeModule(dir, keystone === null);
@@ -33,7 +37,7 @@ export async function startRealNeutron(plugins = "", keystone: RealKeystone | nu
     command: "/usr/bin/env",
     args: (port) => {
       const tokens = keystone === null ? "" : tokenSettings(keystone);
-      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins) + tokens);
+      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins, computeUrl) + tokens);
       const program = ["/usr/bin/python3", join(dir, "neutron_for_tests.py"), `sqlite:///${dir}/neutron.db`];
       return [`PYTHONPATH=${dir}`, ...program, "--config-file", join(dir, "neutron.conf")];
     },
@@ -82,7 +86,7 @@ async function writeModule(dir: string, hasOwnTokens: boolean): Promise<void> {
   );
 }
 
-const configuration = (dir: string, port: number, plugins: string): string => `[DEFAULT]
+const configuration = (dir: string, port: number, plugins: string, computeUrl: string | null): string => `[DEFAULT]
 auth_strategy = keystone
 core_plugin = ml2
 service_plugins = ${plugins}
@@ -93,10 +97,13 @@ bind_host = 127.0.0.1
 bind_port = ${port}
 api_paste_config = ${dir}/api-paste.ini
 state_path = ${dir}
-notify_nova_on_port_status_changes = false
+notify_nova_on_port_status_changes = ${computeUrl !== null}
 notify_nova_on_port_data_changes = false
 [database]
 connection = sqlite:///${dir}/neutron.db
+[nova]
+auth_type = none
+endpoint = ${computeUrl ?? "http://127.0.0.1:1"}
 [oslo_concurrency]
 lock_path = ${dir}
 [ml2]

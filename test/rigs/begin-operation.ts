@@ -30,6 +30,8 @@ export function volumeOf(server: number): ServerVolume {
 
 export interface RequestedOperation {
   readonly server: number;
+  /** The server's UUID, if it is not that of the number. */
+  readonly uuid?: string;
   readonly kind: OperationKind;
   /** The destinations of a move, best first. */
   readonly hosts?: readonly number[];
@@ -48,7 +50,7 @@ export type Begun =
 /** Plans an operation from the store's present facts, and begins it. */
 export async function beginOperationOn(store: CellStore, requested: RequestedOperation): Promise<Begun> {
   const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = requested;
-  const uuid = serverId(requested.server);
+  const { uuid = serverId(requested.server) } = requested;
   const [server] = await store.servers([uuid]);
   if (server === undefined) throw new Error(`no server ${requested.server}`);
   const [holding] = await store.holdings([uuid]);

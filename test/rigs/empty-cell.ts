@@ -4,7 +4,7 @@ import { emptyLedgerTables } from "./empty-ledger.ts";
 /** Empties all tables of a test's own cell database, its ledger included. */
 export async function emptyCellTables(pool: Pool): Promise<void> {
   await pool.query(
-    "truncate agents, hosts, conductors, servers, tasks, attempts, migrations, transfer_progress, group_members",
+    "truncate agents, hosts, conductors, servers, tasks, attempts, migrations, transfer_progress, plugged_ports, group_members",
   );
   await emptyLedgerTables(pool);
 }

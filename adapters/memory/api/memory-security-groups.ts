@@ -8,6 +8,7 @@ import {
   OWN_GROUPS_MAX,
   OWN_RULES_MAX,
   type OwnSecurityGroups,
+  ruleExists,
   rulesOfNewGroup,
   type SecurityGroup,
   type SecurityGroupFilter,
@@ -90,8 +91,8 @@ export class MemorySecurityGroups implements OwnSecurityGroups {
     if (group === undefined || !this.#groups.has(rule.remoteGroupId ?? rule.groupId)) return GONE;
     if (this.#rules().filter(({ projectId }) => projectId === rule.projectId).length >= OWN_RULES_MAX)
       return { kind: "over-quota", why: `Quota exceeded for resources: ['security_group_rule'] (${OWN_RULES_MAX}).` };
-    if (group.rules.some((other) => isSameRule(rule, other)))
-      return { kind: "exists", why: "Security group rule already exists." };
+    const same = group.rules.find((other) => isSameRule(rule, other));
+    if (same !== undefined) return ruleExists(same.id);
     const made = { ...rule, id: randomUUID() };
     this.#groups.set(group.id, { ...group, rules: [...group.rules, made] });
     return { kind: "created", rule: made };

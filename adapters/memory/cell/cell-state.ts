@@ -1,5 +1,6 @@
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import type { PluggedPort } from "../../../core/stores/cell/plug-store.ts";
 import type { QuarantinedGuest } from "../../../core/stores/cell/quarantine.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { OperationSignal } from "../../../core/tasks/operation-step.ts";
@@ -110,6 +111,8 @@ export class CellState {
   readonly migrations = new TrackedMoves<MigrationRow>();
   /** How far the hand-overs of moves have come, by migration. */
   readonly transfers = new Map<string, TransferProgress>();
+  /** The ports that Neutron has reported at the destinations of live migrations, by attempt and port. */
+  readonly plugged = new Map<string, Map<string, PluggedPort>>();
   /** Why hosts are disabled, where a reason was given. */
   readonly disabledReasons = new Map<string, string>();
   /** Hosts that operators keep down. */

@@ -34,6 +34,7 @@ import type {
   TaskClosing,
   TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
+import type { PlugEvent, PluggedPort } from "../../../core/stores/cell/plug-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
 import type { Home } from "../../../core/tasks/home.ts";
@@ -77,6 +78,7 @@ import {
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
 import { orphanPageOf } from "./memory-orphans.ts";
+import { addPlugged, pluggedPortsOf } from "./memory-plugged-ports.ts";
 import * as serverReads from "./memory-server-reads.ts";
 import {
   commitActiveStep,
@@ -336,6 +338,14 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   async noteTransfers(notes: readonly TransferNote[]): Promise<void> {
     for (const { migrationUuid, progress } of notes)
       if (this.cell.migrations.get(migrationUuid)?.ended === false) this.cell.transfers.set(migrationUuid, progress);
+  }
+
+  async notePlugged(events: readonly PlugEvent[]): Promise<void> {
+    addPlugged(this.cell, events);
+  }
+
+  async pluggedPorts(attemptIds: readonly string[]): Promise<readonly (readonly PluggedPort[])[]> {
+    return attemptIds.map((id) => pluggedPortsOf(this.cell, id));
   }
 
   async migrations(query: MigrationQuery): Promise<readonly Migration[]> {

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import {
+  isSameRule,
   type NewSecurityGroup,
   type NewSecurityGroupRule,
   OWN_GROUPS_MAX,
   OWN_RULES_MAX,
   type OwnSecurityGroups,
+  ruleExists,
   rulesOfNewGroup,
   type SecurityGroup,
   type SecurityGroupFilter,
@@ -129,7 +131,9 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
       const made = { ...rule, id: randomUUID() };
       const added = await insertRules(client, [made]);
       if (added === 1) return { kind: "created", rule: made };
-      return { kind: "exists", why: "Security group rule already exists." };
+      const same = (await readRules(client, groupId)).find((other) => isSameRule(rule, other));
+      // Another call may have deleted it meanwhile.
+      return ruleExists(same?.id ?? "unknown");
     });
   }
 
@@ -188,6 +192,15 @@ async function insertGroup(
     values: [id, projectId, name, description],
   });
   if (rows.length > 0) await insertRules(client, rules);
+}
+
+async function readRules(client: PoolClient, groupId: string): Promise<readonly SecurityGroupRule[]> {
+  const rows = await queryRows<RuleRow>(client, {
+    name: "security_group_rules_of",
+    text: `select ${RULE_COLUMNS} from security_group_rules where group_id = any ($1::uuid[])`,
+    values: [onlyUuids([groupId])],
+  });
+  return rows.map(ruleOfRow);
 }
 
 /** Returns how many of the rules were not there yet. */

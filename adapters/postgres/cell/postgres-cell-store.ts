@@ -41,7 +41,6 @@ import type {
   StatusReset,
   StepOutcome,
   TaskClosing,
-  TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
@@ -67,6 +66,7 @@ import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
 import { readOthersInQuarantine } from "./others-in-quarantine.ts";
 import { patchHoldings } from "./patch-holdings.ts";
+import { readPluggedPorts, writePluggedPorts } from "./plugged-ports.ts";
 import {
   judgeGuests,
   keepQuarantined,
@@ -366,9 +366,11 @@ export class PostgresCellStore implements CellStore {
     return commitSteps(this.#pool, steps);
   }
 
-  noteTransfers(notes: readonly TransferNote[]): Promise<void> {
-    return noteTransfers(this.#pool, notes);
-  }
+  readonly noteTransfers: CellStore["noteTransfers"] = (notes) => noteTransfers(this.#pool, notes);
+
+  readonly notePlugged: CellStore["notePlugged"] = (events) => writePluggedPorts(this.#pool, events);
+
+  readonly pluggedPorts: CellStore["pluggedPorts"] = (attemptIds) => readPluggedPorts(this.#pool, attemptIds);
 
   migrations(query: MigrationQuery): Promise<readonly Migration[]> {
     return readMigrations(this.#pool, query);

@@ -10,13 +10,21 @@ import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
 import type { AttributeQuery, AttributeStretch, ListPosition, TokenQuery, ValuesQuery } from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
+import type { PlugStore } from "./plug-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 
 /**
  * A cell's database as its users see it, split by user, so that a service takes only the part it needs. Every call is one batch and one
  * transaction. Its answers come in the order of the elements. Both implementations (Postgres, in-memory) pass test/contract/cell-store.
  */
-export interface CellStore extends DispatchStore, ServerStore, TaskStore, HostStore, OperationStore, QuarantineStore {}
+export interface CellStore
+  extends DispatchStore,
+    ServerStore,
+    TaskStore,
+    HostStore,
+    OperationStore,
+    QuarantineStore,
+    PlugStore {}
 
 // --- called by schedulers and the API ---------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { attemptIdOf } from "../../../core/tasks/server.ts";
+import { beginOperationOn } from "../../rigs/begin-operation.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const as = (token: string, minor = 96) => ({ "x-auth-token": token, "openstack-api-version": `compute 2.${minor}` });
@@ -21,6 +24,7 @@ const activeServer = async () => {
   return id;
 };
 const PORT = "11111111-1111-4111-8111-111111111111";
+const OTHER_PORT = "2222222a-2222-4222-8222-222222222222";
 
 describe("/os-server-external-events", () => {
   it("takes events of servers on hosts", async () => {
@@ -56,6 +60,49 @@ describe("/os-server-external-events", () => {
         [404, "failed"],
       ],
     ]);
+  });
+
+  it("notes ports that are connected at the destination of a live migration for the conductor that waits, and no others", async () => {
+    const { store } = rig.cell("north");
+    const [moving, resting] = [await activeServer(), await activeServer()];
+    const taskId = randomUUID();
+    const { outcome } = await beginOperationOn(store, {
+      server: 0,
+      uuid: moving,
+      kind: "live-migrate",
+      hosts: [1],
+      taskId,
+    });
+    expect(outcome.kind).toBe("begun");
+    const noted: unknown[] = [];
+    const { notePlugged } = store;
+    store.notePlugged = (events) => {
+      noted.push(...events);
+      return notePlugged.call(store, events);
+    };
+    const plugged = (server_uuid: string, more = {}) => ({
+      name: "network-vif-plugged",
+      server_uuid,
+      tag: PORT,
+      ...more,
+    });
+    const events = [
+      plugged(resting),
+      plugged(moving, { tag: "no port" }),
+      { name: "network-vif-unplugged", server_uuid: moving, tag: PORT },
+      plugged(moving, { tag: OTHER_PORT.toUpperCase(), status: "failed" }),
+      plugged(moving, { server_uuid: moving.toUpperCase() }),
+    ];
+    expect((await tell(events)).statusCode).toBe(200);
+    expect(await store.pluggedPorts([attemptIdOf(taskId, 0)])).toEqual([
+      [
+        { portId: PORT, isFailed: false },
+        { portId: OTHER_PORT, isFailed: true },
+      ],
+    ]);
+    expect(noted).toHaveLength(2);
+    store.notePlugged = () => Promise.reject(new Error("the connection was lost"));
+    expect((await tell([plugged(moving)])).statusCode).toBe(503);
   });
 
   it("asks the sender to try again when the server's cell does not answer", async () => {

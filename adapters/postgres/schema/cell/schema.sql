@@ -266,6 +266,16 @@ CREATE UNIQUE INDEX migrations_server_uuid_idx ON public.migrations USING btree 
 CREATE INDEX migrations_server_uuid_idx1 ON public.migrations USING btree (server_uuid);
 CREATE INDEX migrations_source_host_idx ON public.migrations USING btree (source_host) WHERE holds_source;
 
+create table plugged_ports (
+  attempt_id text not null,
+  port_id text not null,
+  migration_uuid uuid not null,
+  failed boolean not null,
+  constraint plugged_ports_migration_uuid_fkey FOREIGN KEY (migration_uuid) REFERENCES migrations(uuid) ON DELETE CASCADE,
+  constraint plugged_ports_pkey PRIMARY KEY (attempt_id, port_id)
+);
+CREATE INDEX plugged_ports_migration_uuid_idx ON public.plugged_ports USING btree (migration_uuid);
+
 create table provider_aggregates (
   provider_id integer not null,
   aggregate uuid not null,

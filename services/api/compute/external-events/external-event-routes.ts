@@ -1,4 +1,4 @@
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -12,6 +12,7 @@ import type { RequestsPort } from "../../ports.ts";
 import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import { VolumeExtender } from "../server-volumes/volume-extender.ts";
+import { type PluggedServer, passOnPlugged } from "./pass-on-plugged.ts";
 
 export interface ExternalEventDeps {
   readonly store: Pick<RequestsPort, "requests">;
@@ -60,8 +61,8 @@ const Answer = Type.Object({
 
 /**
  * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers. Each event is checked, answered with a code of
- * its own and logged. After those about changed or deleted ports in Neutron, the server's record gets the present addresses; the sender does not wait
- * for that.
+ * its own and logged. Those about ports that are connected at the destination of a live migration are written into the server's cell. After those about changed
+ * or deleted ports in Neutron, the server's record gets the present addresses; the sender does not wait for that.
  *
  * Source: Nova's api-ref, "Create external events".
  */
@@ -90,6 +91,10 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         if (code === 200) deps.events.externalEvent(event, server?.host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
+      await passOnPlugged(
+        deps.cells,
+        events.flatMap((event) => pluggedBy(event, found)),
+      );
       // Nova does not take events about a server without a host. Berth answers the same, and brings one that is shelved and offloaded up to date.
       await deps.refresher?.hear(
         answers.filter(
@@ -118,6 +123,18 @@ const extendedBy = (
     .filter(({ name, code }) => name === "volume-extended" && code === 200)
     .map(({ server_uuid, tag = "" }) => ({ serverUuid: canonicalUuid(server_uuid) ?? "", volumeId: tag }));
 
+/** Neutron names the port, and says when it could not connect it. */
+function pluggedBy(
+  { name, server_uuid, tag = "", status }: Static<typeof Body>["events"][number],
+  found: ReadonlyMap<string, FoundServer>,
+): Parameters<typeof passOnPlugged>[1] {
+  const [serverUuid, portId] = [canonicalUuid(server_uuid), canonicalUuid(tag)];
+  const server = found.get(serverUuid ?? "");
+  if (name !== "network-vif-plugged" || serverUuid === null || portId === null || server?.plugged === undefined)
+    return [];
+  return [{ serverUuid, portId, isFailed: status === "failed", server: server.plugged }];
+}
+
 function refuseUnknownName(name: string, minor: number): void {
   const known = Object.keys(EVENT_NAMES).filter((one) => (EVENT_NAMES[one] ?? 0) <= minor);
   if (!known.includes(name)) throw invalidField("name", name, `It is not one of ${known.join(", ")}.`);
@@ -134,7 +151,7 @@ function codeOf(
 }
 
 /** A server, as far as its events depend on it. */
-type FoundServer = Pick<Server, "host"> & Partial<Pick<Server, "status">>;
+type FoundServer = Pick<Server, "host"> & Partial<Pick<Server, "status">> & { readonly plugged?: PluggedServer };
 
 /** Finds living servers in their cells. Refuses the call (503) when a cell does not answer, so that the sender tries again. */
 async function findServers(
@@ -151,7 +168,8 @@ async function findServers(
     const answer = await cells.get(cellName)?.servers(ofCell.map(({ serverUuid }) => serverUuid));
     if (answer === undefined || answer.kind === "unreachable")
       throw unavailable(`Cell ${cellName}, where a server lives, does not answer.`);
-    for (const server of answer.value) found.set(server.uuid, server);
+    for (const { uuid, host, status, taskState } of answer.value)
+      found.set(uuid, { host, status, plugged: { cellName, taskState } });
   }
   return found;
 }

@@ -107,7 +107,7 @@ async function bindServed(
     readonly way: ReadonlyMap<string, string>;
   },
 ): Promise<void> {
-  const allocation = portAllocations(groups, Object.fromEntries(way)).get(port.id);
+  const allocation = portAllocations(groups, Object.fromEntries(way)).get(port.id) ?? undefined;
   const to = { serverUuid: uuid, zone: spec.availabilityZone, host, allocation };
   const bound = await takePort(deps, port, to);
   if (bound.vifType === BINDING_FAILED) throw bindingFailed(port.id);

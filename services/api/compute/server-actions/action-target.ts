@@ -20,7 +20,7 @@ export interface ActionTarget {
 
 /**
  * Finds the server. Refuses one that is unknown, another project's or gone; one with an operation under way, which it names; one that is
- * in no cell; one that is locked, for callers who are not admins; and one whose cell does not answer.
+ * in no cell; one that is locked, for callers who are not admins; and one whose cell does not answer. `whenBusy` may refuse a busy server with a better reason.
  */
 export async function findTarget(
   deps: {
@@ -29,7 +29,11 @@ export async function findTarget(
     readonly movesStore: Pick<MoveStore, "waiting"> | null;
   },
   call: KnownCall,
-  { id, action }: { readonly id: string; readonly action: string },
+  {
+    id,
+    action,
+    whenBusy,
+  }: { readonly id: string; readonly action: string; readonly whenBusy?: (serverUuid: string) => Promise<void> },
 ): Promise<ActionTarget> {
   const record = await deps.finder.find(id, call);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
@@ -41,6 +45,7 @@ export async function findTarget(
   const { server } = known;
   const moving = waiting.get(server.uuid);
   if (moving !== undefined) throw busy({ action, uuid: server.uuid }, moving.kind);
+  if (server.taskState !== null) await whenBusy?.(server.uuid);
   if (server.taskState !== null) throw busy({ action, uuid: server.uuid }, server.taskState);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   // A request that failed before it reached a cell has no server there.
@@ -52,9 +57,13 @@ type Subject = { readonly action: string; readonly uuid: string };
 
 /** Returns the 409 for a server that has another operation under way. */
 export function busy({ action, uuid }: Subject, running: string): Fault {
-  return conflict(`Cannot '${action}' instance ${uuid} while it is in task_state ${running}`);
+  return conflict(`Cannot '${shownName(action)}' instance ${uuid} while it is in task_state ${running}`);
 }
 
 export function wrongState({ action, uuid }: Subject, status: Server["status"]): Fault {
-  return conflict(`Cannot '${action}' instance ${uuid} while it is in vm_state ${VM_STATES[status]}`);
+  return conflict(`Cannot '${shownName(action)}' instance ${uuid} while it is in vm_state ${VM_STATES[status]}`);
 }
+
+/** Nova's refusals name these two actions otherwise than its requests do. */
+const shownName = (action: string): string =>
+  action === "os-start" || action === "os-stop" ? action.slice(3) : action;

@@ -31,11 +31,17 @@ export async function attachVolume(
 ): Promise<{ readonly volumeId: string; readonly attachment: NewAttachment }> {
   const { call } = context;
   refuseNewerFields(asked, call.minor);
-  const target = await findTarget(deps, call, { id, action: "attach_volume" });
   const { volumes } = deps;
+  const find = async () => (await volumes?.find([storedSpelling(asked.volumeId)], call)) ?? [];
+  // A server that is about to get this very volume has no task state in Nova.
+  const whenBusy = async (serverUuid: string) => {
+    const [volume] = await find();
+    if (volume !== undefined && volume.attachment?.serverUuid === serverUuid) refuseTaken(volume);
+  };
+  const target = await findTarget(deps, call, { id, action: "attach_volume", whenBusy });
   requireAttachable(target, call);
   if (volumes === null) throw volumeNotFound(asked.volumeId);
-  const [volume] = await volumes.find([storedSpelling(asked.volumeId)], call);
+  const [volume] = await find();
   if (volume === undefined) throw volumeNotFound(asked.volumeId);
   refuseTaken(volume);
   if (isOffloaded(target)) refuseOffloaded(asked, volume);

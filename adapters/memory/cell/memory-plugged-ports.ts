@@ -1,0 +1,29 @@
+import type { PlugEvent, PluggedPort } from "../../../core/stores/cell/plug-store.ts";
+import { isLiveMove } from "../../../core/tasks/operation-kinds.ts";
+import type { CellState } from "./cell-state.ts";
+
+/** See `PlugStore.notePlugged`. */
+export function addPlugged(cell: CellState, events: readonly PlugEvent[]): void {
+  for (const { serverUuid, ...port } of events) {
+    const attemptId = liveDestination(cell, serverUuid);
+    if (attemptId === null) continue;
+    const ports = cell.plugged.get(attemptId) ?? new Map<string, PluggedPort>();
+    cell.plugged.set(attemptId, ports.set(port.portId, port));
+  }
+}
+
+/** See `PlugStore.pluggedPorts`. */
+export function pluggedPortsOf({ plugged }: CellState, attemptId: string): readonly PluggedPort[] {
+  const ports = [...(plugged.get(attemptId)?.values() ?? [])];
+  return ports.toSorted((a, b) => (a.portId < b.portId ? -1 : 1));
+}
+
+/** A migration has the id of its task. */
+function liveDestination({ migrations, tasksByServer }: CellState, serverUuid: string): string | null {
+  for (const { id } of tasksByServer.get(serverUuid) ?? []) {
+    const move = migrations.get(id);
+    if (move !== undefined && !move.ended && move.kind !== "leftover" && isLiveMove(move.kind))
+      return move.destAttemptId;
+  }
+  return null;
+}

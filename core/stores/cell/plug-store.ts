@@ -1,0 +1,23 @@
+/** What Neutron has reported about a server's port (`network-vif-plugged`). */
+export interface PlugEvent {
+  readonly serverUuid: string;
+  readonly portId: string;
+  /** Neutron could not connect the port. */
+  readonly isFailed: boolean;
+}
+
+export type PluggedPort = Omit<PlugEvent, "serverUuid">;
+
+/**
+ * The ports of servers that are being migrated live, as far as Neutron has connected them at the destination. Both implementations (Postgres, in-memory) pass
+ * test/contract/operation-store-plugs.
+ */
+export interface PlugStore {
+  /**
+   * Called by apis. An event counts for the present destination of the server's open live migration, and the last one about a port counts. Events about other
+   * servers are left out.
+   */
+  notePlugged(events: readonly PlugEvent[]): Promise<void>;
+  /** Called by conductors. The ports of each attempt that were reported while it was its migration's destination, sorted by their ids. */
+  pluggedPorts(attemptIds: readonly string[]): Promise<readonly (readonly PluggedPort[])[]>;
+}
