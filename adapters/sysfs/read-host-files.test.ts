@@ -94,11 +94,18 @@ test("keeps nodes without memory and nodes without CPUs, and leaves out the memo
   expect(host.memoryBytes).toBe(15 * 1024 ** 3);
 });
 
-test("treats a host as one node when its nodes name the same CPUs, or when it has no node", () => {
+test("treats nodes that name the same CPUs as one, and a host without nodes, too", () => {
   const same = inspect(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), numaNode(1, "0-7", 8 * GIB_KIB));
   expect(same.numaNodes).toHaveLength(1);
   expect(same.numaNodes?.[0]).toMatchObject({ id: 0, memoryBytes: 16 * 1024 ** 3 });
-  expect(same.warnings.join("\n")).toContain("its 2 nodes name the same CPUs");
+  expect(same.warnings.join("\n")).toContain("the NUMA nodes 0-1 are treated as one: they name the same CPUs");
+  const some = inspect(
+    ...[twoSockets(), numaNode(0, "0-3", GIB_KIB), numaNode(1, "4-5", GIB_KIB), numaNode(2, "5-7", 2 * GIB_KIB)],
+  );
+  expect(some.numaNodes).toMatchObject([
+    { id: 0, cpus: [0, 1, 2, 3] },
+    { id: 1, cpus: [4, 5, 6, 7], memoryBytes: 3 * 1024 ** 3, joinedNodes: [2] },
+  ]);
   const none = inspect(twoSockets());
   expect(none.numaNodes).toEqual([
     { id: 0, memoryBytes: 16 * 1024 ** 3, cpus: [0, 1, 2, 3, 4, 5, 6, 7], distances: null },

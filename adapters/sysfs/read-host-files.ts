@@ -1,3 +1,4 @@
+import { controlGroupFiles, GROUP_FILES } from "../../core/discovery/control-group.ts";
 import type { HostFiles } from "../../core/discovery/host-files.ts";
 import { DiskMeter } from "./disk-meter.ts";
 import { Sysroot, type SysrootBounds } from "./sysroot.ts";
@@ -5,6 +6,8 @@ import { Sysroot, type SysrootBounds } from "./sysroot.ts";
 const SMALL_BYTES_MAX = 65_536;
 /** Each CPU takes up to 4 KiB of this file. */
 const CPUINFO_BYTES_MAX = 16 * 1024 ** 2;
+/** A host of containers has thousands of mounts. */
+const MOUNTS_BYTES_MAX = 4 * 1024 ** 2;
 const BOUNDS: SysrootBounds = { entriesPerDirectory: 16_384, reads: 1_000_000 };
 
 const CPU = "/sys/devices/system/cpu";
@@ -96,10 +99,20 @@ class HostFilesReader {
     for (const directory of this.#expand(`${PCI}/*`)) {
       for (const name of this.#list(directory)) if (/^virtfn\d+$/.test(name)) this.#readLink(`${directory}/${name}`);
     }
+    this.#readControlGroup();
     const entries = [...this.#entries].flatMap(([path, names]) =>
       names === undefined ? [] : [[path, names] as const],
     );
     return { texts: this.#texts, links: this.#links, entries: new Map(entries), unread: this.#sysroot.unread };
+  }
+
+  /** Other files say where those of the group are. */
+  #readControlGroup(): void {
+    const { cpuset, cgroup, mountInfo, mounts } = GROUP_FILES;
+    for (const path of [cpuset, cgroup]) this.#readText(path, SMALL_BYTES_MAX);
+    this.#readText(mountInfo, MOUNTS_BYTES_MAX);
+    if (!this.#texts.has(mountInfo)) this.#readText(mounts, MOUNTS_BYTES_MAX);
+    for (const path of controlGroupFiles(this.#texts)) this.#readText(path, SMALL_BYTES_MAX);
   }
 
   /** The paths that match a pattern. The last part of a path need not exist. */

@@ -2,6 +2,7 @@ import { boolean } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { readMachine, treeOfMachine } from "../../services/compute-agent/discover-machine.ts";
 import { discoverySettings } from "../../services/compute-agent/discovery-settings.ts";
+import { driverSetting } from "../../services/compute-agent/driver-setting.ts";
 import { runCommand } from "../run-command.ts";
 import { inspectedHostText } from "./print-inspected-host.ts";
 
@@ -9,7 +10,12 @@ const { sysroot, ...others } = discoverySettings;
 const declaration = {
   command: "berth host inspect",
   about: "Shows the hardware of a Linux host, and the resource providers that it would report. It needs no cloud.",
-  settings: { sysroot, json: setting(boolean, { about: "as JSON", default: "false" }), ...others },
+  settings: {
+    sysroot,
+    json: setting(boolean, { about: "as JSON", default: "false" }),
+    driver: driverSetting,
+    ...others,
+  },
 };
 
 /** `berth host inspect`. */

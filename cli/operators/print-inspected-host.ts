@@ -19,7 +19,7 @@ export function inspectedHostText(host: InspectedHost, tree: TreeProvider): stri
 }
 
 function machineRows(host: InspectedHost): readonly (readonly string[])[] {
-  const { cpu, firmware, sev } = host;
+  const { cpu, controlGroup, firmware, sev } = host;
   const sevKinds = [sev.sev && "SEV", sev.sevEs && "SEV-ES", sev.sevSnp && "SEV-SNP"].filter(Boolean).join(", ");
   return [
     ["product", [host.product.vendor, host.product.name].filter(Boolean).join(" ") || UNKNOWN],
@@ -31,6 +31,8 @@ function machineRows(host: InspectedHost): readonly (readonly string[])[] {
     ["packages / cores / threads", [host.packages, host.cores, host.threads].map(shown).join(" / ")],
     ["kinds of cores", cpu.coreKinds.map((one) => `${one.kind}: ${formatNumberList(one.cpus)}`).join("; ") || "one"],
     ["online CPUs", shownList(cpu.online)],
+    ["CPUs for guests", shownList(cpu.usable)],
+    ["control group", controlGroup.path ?? UNKNOWN],
     ["offline CPUs", shownList(cpu.offline)],
     ["isolated CPUs", shownList(cpu.isolated)],
     ["memory", shownSize(host.memoryBytes)],

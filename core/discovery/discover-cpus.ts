@@ -1,3 +1,5 @@
+import type { ControlGroup } from "./control-group.ts";
+import { formatNumberList } from "./format-number-list.ts";
 import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
 import { parseCount, parseNumberList, parseNumberMask, parseWord } from "./parse-values.ts";
 
@@ -9,15 +11,18 @@ export interface CoreKind {
   readonly cpus: readonly number[];
 }
 
-/** The processors as the kernel describes them. Null means unknown. */
+/** The processors as the kernel describes them, counted as far as guests can use them. Null means unknown. */
 export interface CpuTopology {
+  /** Packages with CPUs in `usable`, or with memory that guests can use. */
   readonly packages: number | null;
   readonly cores: number | null;
-  /** The CPUs of each core that has several. Empty when that is unknown. */
+  /** The CPUs in `usable` of each core that has several of them. Empty when that is unknown. */
   readonly siblings: readonly (readonly number[])[];
-  /** The number of CPUs in `online`, which are hardware threads, as the kernel numbers CPUs. */
+  /** The number of CPUs in `usable`, which are hardware threads, as the kernel numbers CPUs. */
   readonly threads: number | null;
   readonly online: readonly number[] | null;
+  /** CPUs that are online and that the control group of the guests allows. */
+  readonly usable: readonly number[] | null;
   /** CPUs that the machine has but that are switched off. */
   readonly offline: readonly number[] | null;
   /** CPUs that the kernel was told to keep its scheduler away from (isolcpus). */
@@ -26,20 +31,29 @@ export interface CpuTopology {
   readonly coreKinds: readonly CoreKind[];
 }
 
+/** The part of the machine that guests can use. */
+export interface CpuLimits {
+  /** The control group's path and the CPUs that it allows. They are null when they are unknown. */
+  readonly group: Pick<ControlGroup, "path" | "cpus">;
+  /** CPUs of NUMA nodes whose memory guests can use. */
+  readonly besideMemory: ReadonlySet<number>;
+}
+
 /**
- * Counts packages, cores and threads that are online. Packages and cores are recognised by the set of CPUs that share them, or by their ids
- * when the kernel offers no sets. An offline CPU has no topology, so it is not counted anywhere.
+ * Counts packages, cores and threads that are online and allowed. Packages and cores are recognised by the set of CPUs that share them, or by
+ * their ids when the kernel offers no sets. An offline CPU has no topology, so it is not counted anywhere.
  */
-export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
+export function discoverCpus(files: HostFiles, { group, besideMemory }: CpuLimits, warn: Warn): CpuTopology {
   const listed = numberedEntries(files, DIRECTORY, "cpu");
   const online = onlineCpus(files, listed, warn);
   if (online === null || online.length === 0) {
     warn(`CPUs are unknown: ${DIRECTORY} has no online CPU`);
     return {
-      ...{ packages: null, cores: null, threads: null, online: null, offline: null },
+      ...{ packages: null, cores: null, threads: null, online: null, usable: null, offline: null },
       ...{ isolated: null, coreKinds: [], siblings: [] },
     };
   }
+  const usable = usableCpus(online, group, warn);
   const packages = groupsOf(files, online, warn, {
     what: "packages",
     sets: ["package_cpus", "core_siblings"],
@@ -51,15 +65,18 @@ export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
     ids: ["physical_package_id", "core_id"],
     split: "core_id",
   });
+  const isUsable = new Set(usable);
+  const usableCores = cores?.map((cpus) => cpus.filter((cpu) => isUsable.has(cpu))).filter(({ length }) => length > 0);
+  const isReached = (cpus: readonly number[]) => cpus.some((cpu) => isUsable.has(cpu) || besideMemory.has(cpu));
   return {
-    packages: packages?.length ?? null,
-    cores: cores?.length ?? null,
-    siblings: cores?.filter((cpus) => cpus.length > 1) ?? [],
-    threads: online.length,
-    online,
+    packages: packages?.filter(isReached).length ?? null,
+    cores: usableCores?.length ?? null,
+    siblings: usableCores?.filter(({ length }) => length > 1) ?? [],
+    threads: usable.length,
+    ...{ online, usable },
     offline: offlineCpus(files, listed, online),
     isolated: isolatedCpus(files, warn),
-    coreKinds: coreKinds(files, online),
+    coreKinds: coreKinds(files, usable),
   };
 }
 
@@ -77,6 +94,22 @@ function onlineCpus(files: HostFiles, listed: readonly number[] | null, warn: Wa
     if (stands !== null && !stands.has(cpu)) return false;
     return !isTopologyKnown || hasTopology(cpu);
   });
+}
+
+/** The CPUs for guests. A group that allows no CPU of the machine is that of another one, and is left out of account. */
+function usableCpus(online: readonly number[], { path, cpus }: CpuLimits["group"], warn: Warn): readonly number[] {
+  const usable = cpus === null ? online : online.filter((cpu) => cpus.includes(cpu));
+  const { length } = usable;
+  if (length === online.length) return online;
+  if (length > 0)
+    warn(
+      `the control group ${path} allows only the CPUs ${formatNumberList(usable)} of those that are online, ${formatNumberList(online)}: the others are left out, since guests are started in this group`,
+    );
+  else
+    warn(
+      `the control group ${path} allows none of the CPUs that are online, which cannot be: it is left out of account`,
+    );
+  return length > 0 ? usable : online;
 }
 
 function offlineCpus(
@@ -152,16 +185,16 @@ function idKey(files: HostFiles, topology: string, names: readonly string[]): st
 }
 
 /** The CPUs of each kind of core. Kernels on Intel list them; on ARM the kinds are recognised by their capacity. */
-function coreKinds(files: HostFiles, online: readonly number[]): readonly CoreKind[] {
+function coreKinds(files: HostFiles, usable: readonly number[]): readonly CoreKind[] {
   const listed = ["core", "lowpower", "atom"].flatMap((name) => {
     const cpus = parseNumberList(files.texts.get(`/sys/devices/cpu_${name}/cpus`))?.filter((cpu) =>
-      online.includes(cpu),
+      usable.includes(cpu),
     );
     return cpus === undefined || cpus.length === 0 ? [] : [{ kind: name, cpus }];
   });
   if (listed.length > 1) return listed;
   const byCapacity = new Map<string, number[]>();
-  for (const cpu of online) {
+  for (const cpu of usable) {
     const capacity = parseWord(files.texts.get(`${DIRECTORY}/cpu${cpu}/cpu_capacity`));
     if (capacity === null) return [];
     byCapacity.set(capacity, [...(byCapacity.get(capacity) ?? []), cpu]);

@@ -1,3 +1,5 @@
+import type { ControlGroup } from "./control-group.ts";
+import { formatNumberList } from "./format-number-list.ts";
 import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
 import { joinNearestMemory } from "./nearest-memory.ts";
 import type { NumaNode } from "./numa-node.ts";
@@ -23,15 +25,24 @@ export interface HostMemory {
   readonly hugepages: readonly HugepagePool[] | null;
 }
 
+/** The part of the machine that guests can use. Null means unknown. */
+export interface MemoryLimits {
+  readonly usableCpus: readonly number[] | null;
+  /** The control group's path and the nodes whose memory it allows. */
+  readonly group: Pick<ControlGroup, "path" | "memoryNodes">;
+}
+
 /**
  * Reads NUMA nodes, memory and pools of huge pages. The host's memory is that of /proc/meminfo without the memory of GPUs, which some
- * drivers present as NUMA nodes. The nodes only say how that memory is divided. A kernel without NUMA support counts as one node.
+ * drivers present as NUMA nodes, and without that of nodes whose memory the control group does not allow. The nodes only say how that memory
+ * is divided. A kernel without NUMA support counts as one node.
  */
-export function discoverMemory(files: HostFiles, online: readonly number[] | null, warn: Warn): HostMemory {
+export function discoverMemory(files: HostFiles, { usableCpus: online, group }: MemoryLimits, warn: Warn): HostMemory {
   const gpuNodes = nodesOfGpus(files);
-  const nodes = numaNodes(files, { online, gpuNodes, warn });
-  const memoryBytes = hostMemory(files, { nodes, gpuNodes, warn });
-  const hugepages = hugepagePools(files, nodes, warn);
+  const forbidden = forbiddenNodes(files, group, warn);
+  const nodes = numaNodes(files, { online, gpuNodes, forbidden, warn });
+  const memoryBytes = hostMemory(files, { nodes, gpuNodes, forbidden, warn });
+  const hugepages = hugepagePools(files, { nodes, forbidden, warn });
   if (nodes !== null) return { numaNodes: nodes, memoryBytes, hugepages };
   // A kernel without NUMA support has no such directory. One that exists and cannot be read now says nothing about the nodes.
   const isUnread = files.unread.some(({ path }) => path === NODES);
@@ -43,30 +54,68 @@ export function discoverMemory(files: HostFiles, online: readonly number[] | nul
   return { numaNodes: [{ id: 0, memoryBytes, cpus: online, distances: null }], memoryBytes, hugepages };
 }
 
+/** The CPUs of the nodes whose memory the control group allows. */
+export function cpusBesideMemory(files: HostFiles, { memoryNodes }: MemoryLimits["group"]): ReadonlySet<number> {
+  return new Set((memoryNodes ?? []).flatMap((id) => cpusOf(files, id) ?? []));
+}
+
+/** The nodes that are online, as the kernel numbers them. */
+function onlineNodes(files: HostFiles): readonly number[] {
+  const stated = parseNumberList(files.texts.get(`${NODES}/online`));
+  return (numberedEntries(files, NODES, "node") ?? []).filter((id) => stated?.includes(id) ?? true);
+}
+
+/** Nodes whose memory guests cannot have. A group that allows the memory of no node of the machine is that of another one, and is left out of account. */
+function forbiddenNodes(
+  files: HostFiles,
+  { path, memoryNodes }: MemoryLimits["group"],
+  warn: Warn,
+): ReadonlySet<number> {
+  const ids = onlineNodes(files);
+  const forbidden = ids.filter((id) => memoryNodes !== null && !memoryNodes.includes(id));
+  if (forbidden.length === 0) return new Set();
+  if (forbidden.length < ids.length) {
+    warn(
+      `the control group ${path} does not allow the memory of the NUMA nodes ${formatNumberList(forbidden)}: it is left out, since guests are started in this group`,
+    );
+    return new Set(forbidden);
+  }
+  warn(`the control group ${path} allows the memory of no NUMA node, which cannot be: it is left out of account`);
+  return new Set();
+}
+
 interface NodesContext {
   readonly online: readonly number[] | null;
   readonly gpuNodes: ReadonlySet<number>;
+  readonly forbidden: ReadonlySet<number>;
   readonly warn: Warn;
 }
 
-function numaNodes(files: HostFiles, { online, gpuNodes, warn }: NodesContext): readonly NumaNode[] | null {
+function numaNodes(files: HostFiles, context: NodesContext): readonly NumaNode[] | null {
+  const { gpuNodes, forbidden, warn } = context;
   const text = files.texts.get(`${NODES}/online`);
-  const stated = parseNumberList(text);
-  if (text !== undefined && stated === null) warn(`${NODES}/online is not a list of nodes and is ignored`);
-  const ids = (numberedEntries(files, NODES, "node") ?? []).filter((id) => stated?.includes(id) ?? true);
+  if (text !== undefined && parseNumberList(text) === null)
+    warn(`${NODES}/online is not a list of nodes and is ignored`);
+  const ids = onlineNodes(files);
   if (ids.length === 0) return null;
-  const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, { online, gpuNodes, warn }));
-  if (overlap(nodes)) return joined(nodes, warn);
-  return withDistancesAmong(joinNearestMemory({ nodes, online: ids }, warn), ids);
+  const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, context));
+  const joined = joinNearestMemory({ nodes: joinOverlaps(nodes, warn), online: ids, forbidden }, warn);
+  // Without distances, the CPUs of a node whose memory is not allowed belong to no node.
+  for (const { id, cpus } of joined)
+    if (forbidden.has(id) && cpus?.length !== 0)
+      warn(`the CPUs of NUMA node ${id} belong to no node: which memory is near to them is unknown`);
+  return withDistancesAmong(
+    joined.filter(({ id }) => !forbidden.has(id)),
+    ids,
+  );
 }
 
-function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext): NumaNode {
+function numaNode(files: HostFiles, id: number, { online, forbidden, warn }: NodesContext): NumaNode {
   const directory = `${NODES}/node${id}`;
-  const memoryBytes = parseMemoryLine(files.texts.get(`${directory}/meminfo`), "MemTotal");
+  const ofNode = parseMemoryLine(files.texts.get(`${directory}/meminfo`), "MemTotal");
+  const memoryBytes = forbidden.has(id) ? 0 : ofNode;
   if (memoryBytes === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo has no MemTotal`);
-  // Old kernels have only the mask. Both may name CPUs that are offline.
-  const cpus =
-    parseNumberList(files.texts.get(`${directory}/cpulist`)) ?? parseNumberMask(files.texts.get(`${directory}/cpumap`));
+  const cpus = cpusOf(files, id);
   if (cpus === null) warn(`the CPUs of NUMA node ${id} are unknown: ${directory} has neither cpulist nor cpumap`);
   const distances = files.texts.get(`${directory}/distance`)?.trim().split(/\s+/).map(parseCount) ?? [null];
   return {
@@ -75,6 +124,14 @@ function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext):
     cpus: cpus?.filter((cpu) => online?.includes(cpu) ?? true) ?? null,
     distances: distances.includes(null) ? null : (distances as number[]),
   };
+}
+
+/** Old kernels have only the mask. Both may name CPUs that are offline. */
+function cpusOf(files: HostFiles, id: number): readonly number[] | null {
+  const directory = `${NODES}/node${id}`;
+  return (
+    parseNumberList(files.texts.get(`${directory}/cpulist`)) ?? parseNumberMask(files.texts.get(`${directory}/cpumap`))
+  );
 }
 
 /** The kernel's distances are to all nodes that are online. Those to nodes that are left out are left out, too. */
@@ -89,18 +146,34 @@ function withDistancesAmong(nodes: readonly NumaNode[], online: readonly number[
   });
 }
 
-function overlap(nodes: readonly NumaNode[]): boolean {
-  const cpus = nodes.flatMap((node) => node.cpus ?? []);
-  return new Set(cpus).size < cpus.length;
+/** Merges nodes that name the same CPUs. A CPU belongs to one node, so firmware that says otherwise does not describe these nodes. */
+function joinOverlaps(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
+  const groups = nodes.reduce<readonly (readonly NumaNode[])[]>((all, node) => {
+    const meets = (group: readonly NumaNode[]) =>
+      group.some(({ cpus }) => cpus?.some((cpu) => node.cpus?.includes(cpu)));
+    return [...all.filter((group) => !meets(group)), [...all.filter(meets).flat(), node]];
+  }, []);
+  return groups
+    .map((group) =>
+      joinedNode(
+        [...group].sort((a, b) => a.id - b.id),
+        warn,
+      ),
+    )
+    .sort((a, b) => a.id - b.id);
 }
 
-/** Merges the nodes into one. A CPU belongs to one node, so firmware that says otherwise does not describe NUMA. */
-function joined(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
-  warn(`the host is treated as one NUMA node: its ${nodes.length} nodes name the same CPUs`);
-  const cpus = [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b);
-  return [
-    { id: nodes[0]?.id ?? 0, memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)), cpus, distances: null },
-  ];
+function joinedNode(nodes: readonly NumaNode[], warn: Warn): NumaNode {
+  const [first, ...others] = nodes as readonly [NumaNode, ...NumaNode[]];
+  if (others.length === 0) return first;
+  warn(`the NUMA nodes ${formatNumberList(nodes.map(({ id }) => id))} are treated as one: they name the same CPUs`);
+  return {
+    id: first.id,
+    memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)),
+    cpus: [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b),
+    distances: null,
+    joinedNodes: others.map(({ id }) => id),
+  };
 }
 
 /** NUMA nodes that are the memory of a GPU, as NVIDIA's driver says. */
@@ -112,13 +185,11 @@ function nodesOfGpus(files: HostFiles): ReadonlySet<number> {
   return new Set(nodes.filter((node) => node !== undefined).map(Number));
 }
 
-interface SumContext {
+interface SumContext extends Pick<NodesContext, "gpuNodes" | "forbidden" | "warn"> {
   readonly nodes: readonly NumaNode[] | null;
-  readonly gpuNodes: ReadonlySet<number>;
-  readonly warn: Warn;
 }
 
-function hostMemory(files: HostFiles, { nodes, gpuNodes, warn }: SumContext): number | null {
+function hostMemory(files: HostFiles, { nodes, gpuNodes, forbidden, warn }: SumContext): number | null {
   const ofNodes = nodes === null ? null : sumOrNull(nodes.map((node) => node.memoryBytes));
   const stated = parseMemoryLine(files.texts.get("/proc/meminfo"), "MemTotal");
   if (stated === null) {
@@ -126,21 +197,28 @@ function hostMemory(files: HostFiles, { nodes, gpuNodes, warn }: SumContext): nu
     else warn("/proc/meminfo has no MemTotal: the memory is the sum of the NUMA nodes");
     return ofNodes;
   }
-  const ofGpus = [...gpuNodes].map(
-    (id) => parseMemoryLine(files.texts.get(`${NODES}/node${id}/meminfo`), "MemTotal") ?? 0,
-  );
-  const memory = Math.max(0, stated - ofGpus.reduce((sum, bytes) => sum + bytes, 0));
-  if (ofNodes !== null && Math.abs(ofNodes - memory) > SUM_TOLERANCE * memory)
+  const memory = Math.max(0, stated - memoryOf(files, gpuNodes));
+  const left = memoryOf(files, new Set([...forbidden].filter((id) => !gpuNodes.has(id))));
+  const all = ofNodes === null ? null : ofNodes + left;
+  if (all !== null && Math.abs(all - memory) > SUM_TOLERANCE * memory)
     warn(
-      `/proc/meminfo says ${memory} bytes of memory, and the NUMA nodes together ${ofNodes}: the former is used, divided among the nodes`,
+      `/proc/meminfo says ${memory} bytes of memory, and the NUMA nodes together ${all}: the former is used, divided among the nodes`,
     );
-  return memory;
+  if (left === 0) return memory;
+  // Without the sizes of all nodes, nobody knows how much of the memory is that of the allowed ones.
+  return all === null ? null : Math.floor((memory / all) * (all - left));
 }
 
+/** The memory of nodes. What cannot be read counts as 0. */
+function memoryOf(files: HostFiles, nodes: ReadonlySet<number>): number {
+  const sizes = [...nodes].map((id) => parseMemoryLine(files.texts.get(`${NODES}/node${id}/meminfo`), "MemTotal") ?? 0);
+  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** The pages that guests can have. The host's own sums count if the memory of all nodes is allowed. */
 function hugepagePools(
   files: HostFiles,
-  nodes: readonly NumaNode[] | null,
-  warn: Warn,
+  { nodes, forbidden, warn }: Omit<SumContext, "gpuNodes">,
 ): readonly HugepagePool[] | null {
   const all = "/sys/kernel/mm/hugepages";
   const perNode = (nodes ?? []).map(({ id }) => ({ id, directory: `${NODES}/node${id}/hugepages` }));
@@ -158,12 +236,13 @@ function hugepagePools(
       const ofNodes = perNode
         .filter(({ directory }) => files.entries.get(directory)?.includes(`hugepages-${sizeKib}kB`))
         .map(({ id, directory }) => ({ id, total: count(directory, "nr"), free: count(directory, "free") }));
-      const total = count(all, "nr") ?? sumOrNull(ofNodes.map((node) => node.total));
+      const ofHost = (kind: string) => (forbidden.size > 0 ? null : count(all, kind));
+      const total = ofHost("nr") ?? sumOrNull(ofNodes.map((node) => node.total));
       if (total === null) warn(`the number of huge pages of ${sizeKib} KiB is unknown: nr_hugepages cannot be read`);
       return {
         sizeKib,
         total,
-        free: count(all, "free") ?? sumOrNull(ofNodes.map((node) => node.free)),
+        free: ofHost("free") ?? sumOrNull(ofNodes.map((node) => node.free)),
         nodes: ofNodes,
       };
     });

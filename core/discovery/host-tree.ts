@@ -91,7 +91,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   const others = devices.map((device) => device.provider).filter((provider) => !isPlaced.has(provider));
   const all = [...children, ...others, ...sevProviders(host, warn)];
   const ofRoot = nodes.filter((node) => options.flat || node.id === null).flatMap((node) => node.traits);
-  const traits = [...new Set([...ofRoot, ...threadTraits(host, host.cpu.online ?? [])])];
+  const traits = [...new Set([...ofRoot, ...threadTraits(host, host.cpu.usable ?? [])])];
   return {
     kind: "tree",
     root: { name: options.name, inventories, traits, ...(all.length > 0 ? { children: all } : {}) },
@@ -107,7 +107,10 @@ function homeOf({ numaNode }: DeviceProvider, { numaNodes }: InspectedHost): num
 }
 
 /** Why the CPU sets are wrong, or null. Nova refuses to start for the same reasons. */
-function wrongCpuSet({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions): string | null {
+function wrongCpuSet(
+  { cpu, controlGroup }: InspectedHost,
+  { cpuSharedSet, cpuDedicatedSet }: TreeOptions,
+): string | null {
   for (const [name, set] of [
     ["cpu-shared-set", cpuSharedSet],
     ["cpu-dedicated-set", cpuDedicatedSet],
@@ -115,6 +118,9 @@ function wrongCpuSet({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: 
     const missing = set?.filter((one) => !(cpu.online?.includes(one) ?? true)) ?? [];
     if (missing.length > 0)
       return `${name} names CPUs that are not online: ${missing.join(",")}; online are ${formatNumberList(cpu.online ?? [])}`;
+    const outside = set?.filter((one) => !(cpu.usable?.includes(one) ?? true)) ?? [];
+    if (outside.length > 0)
+      return `${name} names CPUs that the control group ${controlGroup.path} does not allow: ${formatNumberList(outside)}; it allows ${formatNumberList(cpu.usable ?? [])}, and guests are started in this group: take the others out of ${name}, or allow the group more (AllowedCPUs= of the agent's systemd unit)`;
   }
   const both = cpuSharedSet?.filter((one) => cpuDedicatedSet?.includes(one)) ?? [];
   return both.length === 0
@@ -148,7 +154,7 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
     parts.map((part) => part.shared.length),
   );
   const reservedMb = spread(options.reservedHostMemoryMb, memory);
-  if (sum(reservedCpus) < options.reservedHostCpus && host.cpu.online !== null)
+  if (sum(reservedCpus) < options.reservedHostCpus && host.cpu.usable !== null)
     warn(
       `reserved-host-cpus is ${options.reservedHostCpus}, but the host has only ${sum(reservedCpus)} VCPU: all of them are reserved`,
     );
@@ -182,9 +188,9 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   }));
 }
 
-/** When only one of the two sets is given, the class of the other is left out. When none is given, all CPUs are VCPU. */
+/** When only one of the two sets is given, the class of the other is left out. When none is given, all CPUs that guests can use are VCPU. */
 function cpuSets({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions, warn: Warn) {
-  const isolated = cpu.isolated?.filter((one) => cpu.online?.includes(one)) ?? [];
+  const isolated = cpu.isolated?.filter((one) => cpu.usable?.includes(one)) ?? [];
   if (cpuSharedSet !== null || cpuDedicatedSet !== null) {
     const shared = cpuSharedSet ?? [];
     const both = isolated.filter((one) => shared.includes(one));
@@ -196,7 +202,7 @@ function cpuSets({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: Tree
     warn(
       `CPUs ${isolated.join(",")} are isolated from the kernel's scheduler and count as VCPU: name them in cpu-dedicated-set`,
     );
-  return { shared: cpu.online ?? [], dedicated: [] };
+  return { shared: cpu.usable ?? [], dedicated: [] };
 }
 
 /** Nova gives the trait to the root. Flavors ask the provider of the CPUs for it, too. */
@@ -214,7 +220,7 @@ interface Place {
 
 function wholeHost(host: InspectedHost): Place {
   const pages = (host.hugepages ?? []).map(({ sizeKib, total }) => ({ sizeKib, count: total }));
-  return { id: null, cpus: host.cpu.online ?? [], memoryBytes: host.memoryBytes, pages };
+  return { id: null, cpus: host.cpu.usable ?? [], memoryBytes: host.memoryBytes, pages };
 }
 
 /** Divides the memory of the host among the nodes in proportion to the sizes that they report. */
@@ -232,7 +238,7 @@ function placesOf(host: InspectedHost, nodes: readonly NumaNode[]): readonly Pla
     return { id, cpus: cpus ?? [], memoryBytes: memory, pages };
   });
   const ofNodes = new Set(nodes.flatMap((node) => node.cpus ?? []));
-  const others = host.cpu.online?.filter((cpu) => !ofNodes.has(cpu)) ?? [];
+  const others = host.cpu.usable?.filter((cpu) => !ofNodes.has(cpu)) ?? [];
   return others.length === 0 ? places : [...places, { id: null, cpus: others, memoryBytes: 0, pages: [] }];
 }
 

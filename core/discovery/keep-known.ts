@@ -14,19 +14,24 @@ export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedH
     warnings.push(`${what} could not be read this time: the last known value is kept`);
     return old;
   };
+  // Which memory guests can have depends on its node.
+  const ofNodes = now.numaNodes === null && before.numaNodes !== null ? before : now;
+  const numaNodes = knownNodes(keep("the NUMA nodes", before.numaNodes, now.numaNodes), before, keep);
   const host: InspectedHost = {
     ...now,
     packages: keep("the number of packages", before.packages, now.packages),
     cores: keep("the number of cores", before.cores, now.cores),
     threads: keep("the number of threads", before.threads, now.threads),
-    memoryBytes: keep("the memory", before.memoryBytes, now.memoryBytes),
+    memoryBytes: keep("the memory", before.memoryBytes, ofNodes.memoryBytes),
     diskBytes: keep("the size of the disk", before.diskBytes, now.diskBytes),
-    numaNodes: knownNodes(keep("the NUMA nodes", before.numaNodes, now.numaNodes), before, keep),
-    hugepages: knownPages(keep("the huge pages", before.hugepages, now.hugepages), before, keep),
+    numaNodes,
+    hugepages: knownPages(keep("the huge pages", before.hugepages, ofNodes.hugepages), { before, numaNodes, keep }),
     pci: knownDevices(keep("the PCI devices", before.pci, now.pci), before, keep),
     cpu: {
       ...now.cpu,
       online: keep("the online CPUs", before.cpu.online, now.cpu.online),
+      // Unknown together with the online ones.
+      usable: now.cpu.usable ?? before.cpu.usable,
       offline: keep("the offline CPUs", before.cpu.offline, now.cpu.offline),
       siblings: now.cores === null ? before.cpu.siblings : now.cpu.siblings,
       isolated: keep("the isolated CPUs", before.cpu.isolated, now.cpu.isolated),
@@ -61,17 +66,26 @@ function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, ke
   );
 }
 
-/** What could not be read of a node without memory, so that its CPUs, which were given to another node, stand alone now. Null if there is none. */
+/** What could not be read of a node whose CPUs were given to another one, so that it stands alone now. Null if there is none. */
 function partedBy(nodes: readonly NumaNode[], before: readonly NumaNode[]): string | null {
-  for (const { id, memoryBytes, distances } of nodes) {
+  for (const { id, cpus, memoryBytes, distances } of nodes) {
     if (!before.some(({ joinedNodes }) => joinedNodes?.includes(id))) continue;
+    if (cpus === null) return `the CPUs of NUMA node ${id}`;
     if (memoryBytes === null) return `the memory of NUMA node ${id}`;
     if (memoryBytes === 0 && distances === null) return "the distances of a NUMA node without memory";
   }
   return null;
 }
 
-function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, keep: Keep): InspectedHost["hugepages"] {
+function knownPages(
+  pools: InspectedHost["hugepages"],
+  {
+    before,
+    numaNodes,
+    keep,
+  }: Pick<InspectedHost, "numaNodes"> & { readonly before: InspectedHost; readonly keep: Keep },
+): InspectedHost["hugepages"] {
+  const isLeftOut = (id: number) => numaNodes?.some((node) => node.id === id) === false;
   return (
     pools?.map((pool) => {
       const old = before.hugepages?.find(({ sizeKib }) => sizeKib === pool.sizeKib);
@@ -80,7 +94,9 @@ function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, ke
       return {
         ...pool,
         total: keep(name, old.total, pool.total),
-        nodes: nodesOfPool(pool, old, (id, total, nowTotal) => keep(`${name} of NUMA node ${id}`, total, nowTotal)),
+        nodes: nodesOfPool(pool, withoutNodes(old, isLeftOut), (id, total, nowTotal) =>
+          keep(`${name} of NUMA node ${id}`, total, nowTotal),
+        ),
       };
     }) ?? null
   );
@@ -88,8 +104,13 @@ function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, ke
 
 type Pool = NonNullable<InspectedHost["hugepages"]>[number];
 
+/** The pools of nodes that have gone, since their memory is not allowed any more, are not those of nodes that cannot be read. */
+function withoutNodes(pool: Pool, isLeftOut: (id: number) => boolean): Pool {
+  return { ...pool, nodes: pool.nodes.filter(({ id }) => !isLeftOut(id)) };
+}
+
 /**
- * A node's pool does not vanish while the host runs. A pool that is missing could not be read, like the pools of a node that could not be
+ * A node's pool does not vanish while the host runs and the node's memory is allowed. A pool that is missing could not be read, like the pools of a node that could not be
  * read.
  */
 function nodesOfPool(

@@ -13,9 +13,9 @@ function node(
   return { id, cpus, memoryBytes, distances };
 }
 
-function join(nodes: readonly NumaNode[], online = nodes.map(({ id }) => id)) {
+function join(nodes: readonly NumaNode[], online = nodes.map(({ id }) => id), forbidden = new Set<number>()) {
   const warnings: string[] = [];
-  return { nodes: joinNearestMemory({ nodes, online }, (warning) => void warnings.push(warning)), warnings };
+  return { nodes: joinNearestMemory({ nodes, online, forbidden }, (warning) => void warnings.push(warning)), warnings };
 }
 
 test("gives the CPUs of a node without memory to the nearest node that has some, whatever its place in the list", () => {
@@ -54,6 +54,15 @@ test("chooses the lowest id of several that are equally near, and lets a node jo
     [2, [1], undefined],
   ]);
   expect(warnings).toEqual(["NUMA node 0 has no memory: it counts as node 1, which is the nearest with memory"]);
+});
+
+test("says of a node whose memory is forbidden that this is the reason, and keeps what has joined a node before", () => {
+  const before = { ...node(1, [1], GIB, null), joinedNodes: [4] };
+  const { nodes, warnings } = join([node(0, [0], 0, [10, 20]), before], [0, 1], new Set([0]));
+  expect(nodes).toEqual([{ ...before, cpus: [0, 1], joinedNodes: [4, 0] }]);
+  expect(warnings).toEqual([
+    "NUMA node 0 has no memory that the control group allows: its CPUs count as those of node 1, which is the nearest with memory",
+  ]);
 });
 
 test.each([

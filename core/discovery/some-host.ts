@@ -31,13 +31,15 @@ export const NO_DEVICE: PciDevice = {
   ...{ nics: [], mdevTypes: [], vgpu: null },
 };
 
+const ALL_CPUS = [0, 1, 2, 3, 4, 5, 6, 7];
+
 /** A host with two nodes of 8 GiB and four CPUs each, huge pages of 1 GiB on node 0, and 100 GiB of disk. */
 export function twoNodes(changes: Partial<InspectedHost> = {}): InspectedHost {
   const unknown = inspectHost(NO_FILES);
   const node = (id: number, cpus: readonly number[]) => ({ id, cpus, memoryBytes: 8 * GIB, distances: null });
   return {
     ...unknown,
-    cpu: { ...unknown.cpu, online: [0, 1, 2, 3, 4, 5, 6, 7], isolated: [] },
+    cpu: { ...unknown.cpu, online: ALL_CPUS, usable: ALL_CPUS, isolated: [] },
     numaNodes: [node(0, [0, 1, 2, 3]), node(1, [4, 5, 6, 7])],
     memoryBytes: 16 * GIB,
     diskBytes: 100 * GIB,

@@ -7,15 +7,28 @@ import type { DeviceProvider } from "../../core/discovery/pci-providers.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
+import type { DriverName } from "./driver-setting.ts";
 import { mdevOffersOf } from "./mdev-offers-of.ts";
 
-/** Reads the files of the machine, or of a copy of one. Throws a SettingsError when the sysroot is invalid. Cost: 15 to 60 ms. */
-export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): InspectedHost {
+export type MachineOptions = DiscoveryOptions & { readonly driver: DriverName };
+
+/**
+ * Reads the files of the machine, or of a copy of one, as far as guests of the driver can use the machine. `before` is the machine as it was last
+ * read. Throws a SettingsError when the sysroot is invalid. Cost: 15 to 60 ms.
+ */
+export function readMachine(
+  { sysroot, instancesPath, driver }: MachineOptions,
+  before: InspectedHost | null = null,
+): InspectedHost {
   if (sysroot !== null && !["proc", "sys"].some((name) => existsSync(`${sysroot}/${name}`)))
     throw new SettingsError(
       `BERTH_SYSROOT (--sysroot) is ${JSON.stringify(sysroot)}: name a directory that contains proc or sys`,
     );
-  return inspectHost(readHostFiles({ sysroot, instancesPath }));
+  return inspectHost(readHostFiles({ sysroot, instancesPath }), {
+    // LXD's daemon starts the containers, in groups of their own. The guests of the other drivers are the agent's own processes.
+    isGroupOfGuests: driver !== "lxd",
+    groupBefore: before?.controlGroup,
+  });
 }
 
 /** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs, or a type of mediated devices, cannot be used as told. */

@@ -1,9 +1,16 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readSettings } from "../../runtime/settings.ts";
-import { makeSysroot, numaNode, sriovCard, twoSockets } from "../../test/rigs/made-up-sysroot.ts";
+import {
+  controlGroup,
+  makeSysroot,
+  numaNode,
+  sriovCard,
+  twoSockets,
+  writeSysroot,
+} from "../../test/rigs/made-up-sysroot.ts";
 import { treeOf } from "./host-config.ts";
 import type { LookAtHosts } from "./host-source.ts";
 import { agentDeclaration, hostSourceOf } from "./settings.ts";
@@ -216,6 +223,63 @@ test("a host that is read again gets new values, and keeps those that can no lon
   expect(totals(before)).toMatchObject({ h: { VCPU: 8, MEMORY_MB: 16_384 } });
   expect(totals(after)).toMatchObject({ h: { VCPU: 6, MEMORY_MB: 16_384 } });
   expect(after.warnings.join("\n")).toContain("the memory could not be read this time: the last known value is kept");
+});
+
+describe("a machine whose control group allows a part of it", () => {
+  const NODES = "sys/devices/system/node";
+  const CPUS = "sys/fs/cgroup/g/cpuset.cpus.effective";
+  const part = () => {
+    const group = controlGroup("/g", { "/g": { cpus: "0,4", mems: "0" }, "": { cpus: "0-7", mems: "0-1" } });
+    const files = Object.assign({}, twoSockets(), group);
+    return makeSysroot(files, numaNode(0, "0-1,4-5", 8 * GIB_KIB), numaNode(1, "2-3,6-7", 8 * GIB_KIB));
+  };
+  const sourceOf = (sysroot: string, ...more: readonly string[]) =>
+    hostSourceOf(options("--discover", "--sysroot", sysroot, "--host", "h", ...more));
+
+  test("offers this part, follows the group while the agent runs, and keeps the part while the group cannot be read", () => {
+    const sysroot = part();
+    const source = sourceOf(sysroot);
+    const offered = { h: {}, h_numa0: { VCPU: 2, MEMORY_MB: 8192 } };
+    expect(totals(source.look())).toEqual(offered);
+
+    rmSync(join(sysroot, CPUS));
+    mkdirSync(join(sysroot, CPUS));
+    rmSync(join(sysroot, NODES), { recursive: true });
+    // A link that leads out of the sysroot cannot be read.
+    symlinkSync("/etc", join(sysroot, NODES));
+    const unread = source.look();
+    expect(totals(unread)).toEqual(offered);
+    expect(unread.warnings.join("\n")).toContain("allows could not be read this time: the last known ones are kept");
+    expect(source.layoutOf("h")?.places).toMatchObject([{ node: 0 }]);
+
+    rmSync(join(sysroot, CPUS), { recursive: true });
+    rmSync(join(sysroot, NODES));
+    writeSysroot(sysroot, controlGroup("/g", { "/g": { cpus: "0-3", mems: "0-1" } }));
+    writeSysroot(sysroot, numaNode(0, "0-1,4-5", 8 * GIB_KIB), numaNode(1, "2-3,6-7", 8 * GIB_KIB));
+    const wider = source.look();
+    expect(totals(wider)).toEqual({
+      ...{ h: {}, h_numa0: { VCPU: 2, MEMORY_MB: 8192 }, h_numa1: { VCPU: 2, MEMORY_MB: 8192 } },
+    });
+
+    writeSysroot(sysroot, controlGroup("/g", { "/g": { cpus: "2", mems: "1" } }));
+    const narrower = source.look();
+    expect(totals(narrower)).toEqual({ h: {}, h_numa1: { VCPU: 1, MEMORY_MB: 8192 } });
+    expect(narrower.warnings.join("\n")).not.toContain("could not be read this time");
+  });
+
+  test("refuses sets with CPUs outside of it by their names", () => {
+    expect(() => sourceOf(part(), "--cpu-shared-set", "0-2,4", "--cpu-dedicated-set", "4").look()).toThrow(
+      "cpu-shared-set names CPUs that the control group /g does not allow: 1-2; it allows 0,4",
+    );
+    expect(() => sourceOf(part(), "--cpu-dedicated-set", "4-5").look()).toThrow("cpu-dedicated-set names CPUs");
+    expect(totals(sourceOf(part(), "--cpu-dedicated-set", "4").look())).toMatchObject({ h_numa0: { PCPU: 1 } });
+  });
+
+  test("offers all of it for containers, which LXD starts in groups of their own", () => {
+    expect(totals(sourceOf(part(), "--driver", "lxd").look())).toMatchObject({
+      ...{ h_numa0: { VCPU: 4, MEMORY_MB: 8192 }, h_numa1: { VCPU: 4, MEMORY_MB: 8192 } },
+    });
+  });
 });
 
 test("a device keeps its provider when its host changes from a flat tree to one of NUMA nodes", () => {

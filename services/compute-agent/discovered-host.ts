@@ -7,8 +7,7 @@ import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import type { DevicePlace } from "../../core/pinning/host-device.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
-import { readMachine, treeOfMachine } from "./discover-machine.ts";
-import type { DiscoveryOptions } from "./discovery-settings.ts";
+import { type MachineOptions, readMachine, treeOfMachine } from "./discover-machine.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 
@@ -18,16 +17,16 @@ import type { HostSource, LookAtHosts } from "./host-source.ts";
  */
 export class DiscoveredHost implements HostSource {
   readonly isLive = true;
-  readonly #options: DiscoveryOptions;
+  readonly #options: MachineOptions;
   #known: InspectedHost | null = null;
   #layout: MachineLayout | null = null;
 
-  constructor(options: DiscoveryOptions) {
+  constructor(options: MachineOptions) {
     this.#options = options;
   }
 
   look(): LookAtHosts {
-    const read = readMachine(this.#options);
+    const read = readMachine(this.#options, this.#known);
     const known = this.#known === null ? read : keepKnown(this.#known, read);
     const { machine, tree, places, devices } = treeOfMachine(known, this.#options);
     this.#known = known;

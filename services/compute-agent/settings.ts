@@ -1,8 +1,9 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, hostPort, integer, type Kind, listOf, oneOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { DiscoveredHost } from "./discovered-host.ts";
 import { discoverySettings } from "./discovery-settings.ts";
+import { driverSetting } from "./driver-setting.ts";
 import { type FakeScript, parseScript } from "./fake-script.ts";
 import { generateHosts } from "./host-config.ts";
 import { fixedHosts, type HostSource, hostsOfFile } from "./host-source.ts";
@@ -43,10 +44,7 @@ export const agentDeclaration = {
       default: "60",
     }),
     ...discoverySettings,
-    driver: setting(oneOf("fake", "qemu", "lxd"), {
-      about: "what builds servers: fake pretends to, qemu runs virtual machines, lxd containers",
-      default: "fake",
-    }),
+    driver: driverSetting,
     ...qemuSettings,
     ...lxdSettings,
     dataDir: setting(text(), { about: "directory of the journal", default: ".berth" }),

@@ -87,6 +87,22 @@ export function numaNode(
   return files;
 }
 
+/** The files of a machine with control groups of version 2 whose process is in the group. The sets are those of groups, by their paths. */
+export function controlGroup(
+  group: string,
+  sets: Readonly<Record<string, { readonly cpus: string; readonly mems: string }>>,
+): SysrootPlan {
+  const files = Object.entries(sets).flatMap(([path, { cpus, mems }]) => [
+    [`/sys/fs/cgroup${path}/cpuset.cpus.effective`, `${cpus}\n`],
+    [`/sys/fs/cgroup${path}/cpuset.mems.effective`, `${mems}\n`],
+  ]);
+  return {
+    "/proc/self/cgroup": `0::${group}\n`,
+    "/proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n",
+    ...Object.fromEntries(files),
+  };
+}
+
 /** A network card on node 1 with SR-IOV, which supports four virtual functions and has two now, below links as the kernel makes them. */
 export function sriovCard(): SysrootPlan {
   const parent = "/sys/devices/pci0000:3a/0000:3b:00.0";
