@@ -1,17 +1,20 @@
+import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
 import type { PciDevice } from "../../core/discovery/discover-pci.ts";
 import { formatNumberList } from "../../core/discovery/format-number-list.ts";
 import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
+import type { CpuOffer } from "../../core/pinning/choose-cpu-model.ts";
 import { tableOf } from "../../runtime/print-table.ts";
 
 const UNKNOWN = "unknown";
 
-/** Formats for people what the host has, its relevant PCI devices, the providers it would report, and the warnings. */
-export function inspectedHostText(host: InspectedHost, tree: TreeProvider): string {
+/** Formats for people what the host has, its relevant PCI devices, the CPUs of its guests, the providers it would report, and the warnings. */
+export function inspectedHostText(host: InspectedHost, tree: TreeProvider, offers: readonly CpuOffer[]): string {
   const sections = [
     tableOf(machineRows(host)),
     nodeTable(host),
     deviceTable(host),
+    cpuTable(offers),
     tableOf([["PROVIDER", "CLASS", "TOTAL", "RESERVED", "TRAITS"], ...providerRows(tree, "")]),
     host.warnings.map((warning) => `warning: ${warning}\n`).join(""),
   ];
@@ -71,6 +74,18 @@ function deviceTable({ pci }: InspectedHost): string {
     about(one) || "-",
   ]);
   return tableOf([["PCI DEVICE", "ID", "CLASS", "NODE", "DRIVER", "MORE"], ...rows]);
+}
+
+/** The CPU models that guests can have, in the order of preference, with their traits. */
+function cpuTable(offers: readonly CpuOffer[]): string {
+  if (offers.length === 0) return "";
+  const short = (trait: string) => trait.replace(/^HW_CPU_X86_/, "");
+  const rows = offers.map(({ cpuModel, flags, missing }) => [
+    cpuModel,
+    missing.length === 0 ? "-" : missing.join(","),
+    cpuTraits(flags).traits.map(short).join(","),
+  ]);
+  return tableOf([["CPU OF GUESTS", "LACKING HERE", "TRAITS (HW_CPU_X86_…)"], ...rows]);
 }
 
 function about({ sriov, physicalFunction, nics, mdevTypes, vgpu }: PciDevice): string {

@@ -67,6 +67,13 @@ const FLAGS = new Map(
   ),
 );
 
+const FLAG_TRAITS: ReadonlySet<string> = new Set(
+  Object.values(TRAITS_OF_FLAGS).flatMap((names) => names.map((name) => `HW_CPU_X86_${name}`)),
+);
+
+/** Whether the trait stands for a flag of guests' CPUs. */
+export const isCpuFlagTrait = (name: string): boolean => FLAG_TRAITS.has(name);
+
 export interface CpuTraits {
   /** Sorted, each once. */
   readonly traits: readonly string[];

@@ -10,6 +10,7 @@ import {
   type HandOverControl,
   handOverDisks,
   handOverLive,
+  refuseOtherCpu,
   refuseOtherDisplay,
   refuseSmallerDisks,
 } from "./hand-over.ts";
@@ -54,6 +55,7 @@ export async function handOverGuestLive(
     if (!["running", "paused", "finish-migrate"].includes(state)) throw doesNotRun(state);
     refuseWithDevices(guest, "be migrated while it runs");
     refuseOtherDisplay(guest, to, order.toHost);
+    refuseOtherCpu(guest, to, order.toHost);
     if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
     if (interfacesMark(machine) !== to.interfaces) throw otherInterfaces(machine, to);
     await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });

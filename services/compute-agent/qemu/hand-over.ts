@@ -71,6 +71,19 @@ export function refuseOtherDisplay(guest: QemuGuest, { display: there }: Transfe
 }
 
 /**
+ * Refuses a live move to a guest with another CPU model, before anything is transferred: the programs in a running guest know what its CPU can do,
+ * and QEMU does not compare the two. An older agent at the destination does not tell its guest's model, so its guest is not refused.
+ */
+export function refuseOtherCpu(guest: QemuGuest, { cpuModel: there }: TransferAddress, toHost: string): void {
+  const here = guest.record.machine.cpuModel;
+  if (there === null || there === here) return;
+  throw new QemuError(
+    "state",
+    `the guest has the CPU model ${here}, and host ${toHost} prepared one with ${there}: a running guest cannot change its CPU. Give both hosts the same --cpu-models and --cpu-model-extra-flags, or migrate the server while it is stopped`,
+  );
+}
+
+/**
  * Transfers a guest with its memory while it runs. When it resolves, neither guest runs: this one is halted (`postmigrate`), and the other
  * one has everything and waits to be started. Before that, a raised signal ends only the waiting. The transfer itself continues up to the
  * switch-over, which it never passes by itself: a forced order may continue it, and `callOffHandOver` ends it.

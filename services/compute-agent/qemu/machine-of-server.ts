@@ -26,6 +26,8 @@ export interface MachineDefaults {
   readonly machineType: string;
   readonly accel: "tcg" | "kvm";
   readonly cpuModel: string;
+  /** Chooses among several CPU models of the host the one for a server, and rejects if none has the flags that the server requires. Absent when there is one. */
+  readonly chooseCpuModel?: (server: ServerSpec) => Promise<string>;
   /** The bridge of the guests' interfaces, or null for QEMU's own network. */
   readonly bridge: string | null;
   /** The display of guests that are built from now on, or null. */

@@ -3,14 +3,19 @@ import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
+import { type CpuOffer, chooseCpuModel } from "../../../core/pinning/choose-cpu-model.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
+import { requiredCpuTraits } from "../../../core/pinning/required-cpu-traits.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import { driverWarnings } from "../driver-warnings.ts";
 import type { HostConfig } from "../host-config.ts";
+import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
-import { KnownCpuFlags } from "./known-cpu-flags.ts";
+import { cpuModelsOf, refuseTwoLists } from "./cpu-models.ts";
+import { KnownCpuOffers } from "./known-cpu-offers.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { QemuDriver } from "./qemu-driver.ts";
 import type { QemuSettings } from "./qemu-settings.ts";
@@ -21,7 +26,6 @@ import type { QemuSettings } from "./qemu-settings.ts";
  */
 const PRESS_AGAIN_MS = 10_000;
 const MIB = 1_048_576;
-const CPU_MODELS = { tcg: "qemu64", kvm: "host" } as const;
 
 export interface OpenedQemuDriver {
   readonly driver: QemuDriver;
@@ -49,16 +53,9 @@ export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string; readonly sysroot: string | null },
   { clock, logger, layoutOf, cpuFlagsFile, functionNotes }: QemuSurroundings,
 ): OpenedQemuDriver {
-  const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
-  const given = resolve(settings.instancesPath);
-  if (given === "/")
-    throw new SettingsError(
-      "BERTH_INSTANCES_PATH (--instances-path) is missing: --driver qemu needs a directory for the disks of guests",
-    );
-  if (imagesPath === null)
-    throw new SettingsError(
-      "BERTH_IMAGES_PATH (--images-path) is missing: --driver qemu needs the directory of images",
-    );
+  const { qemu: program, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
+  const { given, imagesPath } = givenPaths(settings);
+  refuseTwoLists(settings);
   const version = versionOf(program);
   // The guests' processes are known by their real working directories.
   const instancesPath = madeDirectory(given);
@@ -69,14 +66,26 @@ export function openQemuDriver(
     return chosen;
   };
   if (settings.accel === "auto") logChoice(accelOf(), logger);
+  const cpuOffers = new KnownCpuOffers({
+    path: cpuFlagsFile ?? null,
+    of: questionMark(settings, version),
+    question: async () => {
+      const { accel } = await accelOf();
+      return { program, accel, cpuModels: cpuModelsOf(settings, accel) };
+    },
+    ...{ clock, logger },
+  });
   const defaults = async (): Promise<MachineDefaults> => {
     const { accel } = await accelOf();
     const { machineType, bridge } = settings;
     const display = settings.vncEnabled ? settings.videoModel : null;
-    return { accel, machineType, bridge, display, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
+    const models = cpuModelsOf(settings, accel);
+    const chooseCpuModel = (server: ServerSpec) => chosenModel(server, models, () => cpuOffers.offers());
+    const choice = settings.cpuModels === null ? {} : { chooseCpuModel };
+    return { accel, machineType, bridge, display, cpuModel: models[0], ...choice };
   };
   const driver = new QemuDriver({
-    ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
+    ...{ clock, program, instancesPath, imagesPath, transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
     traits: traitsOf(settings),
     userNetwork: settings.userNetwork,
@@ -90,28 +99,44 @@ export function openQemuDriver(
     pressAgainMs: PRESS_AGAIN_MS,
     bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
     ...driverWarnings(logger),
-    onHandedOver: ({ host, serverUuid, attemptId }, { haltedMs }) =>
-      logger.info(
-        { host, serverUuid, attemptId, haltedMs },
-        "a guest was handed over to its destination; it is halted until the destination starts it",
-      ),
+    onHandedOver: (guest, { haltedMs }) => logHandedOver(logger, guest, haltedMs),
   });
   const hypervisor = hypervisorOf(settings, version);
-  if (cpuFlagsFile === undefined) return { driver, hypervisor, watch: () => undefined, close: () => driver.close() };
-  const cpuFlags = followCpuFlags(hypervisor, {
-    path: cpuFlagsFile,
-    of: [program, version, settings.accel, settings.cpuModel],
-    question: async () => {
-      const { accel } = await accelOf();
-      return { program, accel, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
-    },
-    ...{ clock, logger },
-  });
+  const watchers: (() => void)[] = [];
+  if (cpuFlagsFile !== undefined) {
+    cpuOffers.learn((flags) => {
+      hypervisor.guest_cpu_flags = flags;
+      for (const onChanged of watchers) onChanged();
+    });
+    const kept = cpuOffers.kept();
+    if (kept !== null) hypervisor.guest_cpu_flags = kept;
+  }
   const close = () => {
-    cpuFlags.close();
+    cpuOffers.close();
     driver.close();
   };
-  return { driver, hypervisor, watch: cpuFlags.watch, close };
+  return { driver, hypervisor, watch: (onChanged) => void watchers.push(onChanged), close };
+}
+
+/** The directories of guests and images. Throws a SettingsError when one is missing. */
+function givenPaths(settings: Pick<QemuSettings, "imagesPath"> & { readonly instancesPath: string }) {
+  const given = resolve(settings.instancesPath);
+  if (given === "/")
+    throw new SettingsError(
+      "BERTH_INSTANCES_PATH (--instances-path) is missing: --driver qemu needs a directory for the disks of guests",
+    );
+  if (settings.imagesPath === null)
+    throw new SettingsError(
+      "BERTH_IMAGES_PATH (--images-path) is missing: --driver qemu needs the directory of images",
+    );
+  return { given, imagesPath: resolve(settings.imagesPath) };
+}
+
+function logHandedOver(logger: Logger, { host, serverUuid, attemptId }: GuestName, haltedMs: number): void {
+  logger.info(
+    { host, serverUuid, attemptId, haltedMs },
+    "a guest was handed over to its destination; it is halted until the destination starts it",
+  );
 }
 
 function logChoice(choice: Promise<ChosenAccel>, logger: Logger): void {
@@ -126,21 +151,24 @@ function logChoice(choice: Promise<ChosenAccel>, logger: Logger): void {
   );
 }
 
-/** Adds the flags of guests' CPUs to the facts about the hypervisor: those that are kept at once, and QEMU's answer when it comes. */
-function followCpuFlags(
-  hypervisor: OpenedQemuDriver["hypervisor"],
-  options: Omit<ConstructorParameters<typeof KnownCpuFlags>[0], "onLearnt">,
-): Pick<OpenedQemuDriver, "watch" | "close"> {
-  const watchers: (() => void)[] = [];
-  const onLearnt = (flags: string[]): void => {
-    hypervisor.guest_cpu_flags = flags;
-    for (const onChanged of watchers) onChanged();
-  };
-  const cpuFlags = new KnownCpuFlags({ ...options, onLearnt });
-  const kept = cpuFlags.kept();
-  if (kept !== null) hypervisor.guest_cpu_flags = kept;
-  cpuFlags.learn();
-  return { watch: (onChanged) => void watchers.push(onChanged), close: () => cpuFlags.close() };
+/** Everything that the flags of guests' CPUs depend on and that is known at once. Earlier versions knew one model, and what they kept counts. */
+function questionMark(settings: QemuSettings, version: number): readonly (string | number | null)[] {
+  const { qemu, accel, cpuModel, cpuModels, cpuModelExtraFlags } = settings;
+  const more = cpuModels === null && cpuModelExtraFlags === null ? [] : [cpuModels, cpuModelExtraFlags];
+  return [qemu, version, accel, cpuModel, ...more.map((list) => list?.join() ?? null)];
+}
+
+/** Gives a server the first CPU model of the list that has the flags which it requires. QEMU is asked only if that makes a difference. */
+async function chosenModel(
+  server: ServerSpec,
+  [first, ...others]: readonly [string, ...string[]],
+  offers: () => Promise<readonly CpuOffer[]>,
+): Promise<string> {
+  const required = requiredCpuTraits(server);
+  if (required.length === 0 && others.length === 0) return first;
+  const chosen = chooseCpuModel(await offers(), required);
+  if (chosen.kind === "refused") throw new QemuError("state", chosen.reason);
+  return chosen.cpuModel;
 }
 
 function hypervisorOf({ accel }: Pick<QemuSettings, "accel">, version: number): OpenedQemuDriver["hypervisor"] {

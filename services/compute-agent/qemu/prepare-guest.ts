@@ -168,8 +168,10 @@ async function buildDisks(
   const blankDisks = blankDisksOf(server);
   control.onStep("image");
   const kernel = await readKernel(options.images, server, control.signal);
+  const { defaults } = options;
+  const cpuModel = (await defaults.chooseCpuModel?.(server)) ?? defaults.cpuModel;
   const machine = withFinalErrors(() =>
-    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks, kernel }),
+    machineOf(server, { ...defaults, cpuModel, name: order.attemptId, blankDisks, kernel }),
   );
   const expected = expectedImageOf(diskImageOf(server));
   const base = expected === null ? null : await options.images.image(expected, control.signal);
@@ -226,6 +228,7 @@ async function listen(
     disksPort,
     base: baseMark(baseSha512),
     display: displayMark(machine),
+    cpuModel: machine.cpuModel,
     key,
     hasVolumeBus: machine.hasVolumeBus === true,
     interfaces: interfacesMark(machine),

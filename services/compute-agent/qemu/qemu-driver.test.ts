@@ -156,6 +156,8 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
       volumeMounts: null,
       accel: "tcg",
       cpuModel: null,
+      cpuModels: null,
+      cpuModelExtraFlags: null,
     },
     ...{
       machineType: "pc-q35-7.2",

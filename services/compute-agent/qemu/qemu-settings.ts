@@ -1,10 +1,19 @@
-import { boolean, duration, integer, oneOf, text } from "../../../runtime/setting-kinds.ts";
+import { boolean, duration, integer, type Kind, listOf, oneOf, text } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 
 const modelName = text({
   pattern: /^[A-Za-z0-9_.-]+(,[+-]?[A-Za-z0-9_.=-]+)*$/,
   allowed: "a CPU model of QEMU, as Westmere,+aes",
 });
+const oneModel = text({ pattern: /^[A-Za-z0-9_.-]+$/, allowed: "a CPU model of QEMU, as Haswell-noTSX" });
+const cpuFlag: Kind<string> = {
+  allowed: "a CPU flag of QEMU, as aes, +aes or -hle",
+  placeholder: "FLAG",
+  parse: (given) => {
+    const [, sign = "", name] = /^([+-]?)([A-Za-z0-9_][A-Za-z0-9_.-]*)$/.exec(given) ?? [];
+    return name === undefined ? undefined : `${sign || "+"}${name.toLowerCase()}`;
+  },
+};
 const machineName = text({
   pattern: /^pc-(q35|i440fx)-\d+\.\d+$/,
   allowed: "a machine type with its version, as pc-q35-7.2",
@@ -34,6 +43,14 @@ export const qemuSettings = {
     default: "auto",
   }),
   cpuModel: optional(modelName, { about: "CPU model of the guests; otherwise qemu64 with tcg, host with kvm" }),
+  // The options of these names in Nova's section [libvirt], of which the first is only for the mode `custom`.
+  cpuModels: optional(listOf(oneModel), {
+    about:
+      "instead of one: CPU models, the most common one first; a server gets the first one that has the CPU traits which its flavor requires",
+  }),
+  cpuModelExtraFlags: optional(listOf(cpuFlag), {
+    about: "CPU flags that all guests get beside those of their model (aes or +aes), or do not get (-hle)",
+  }),
   machineType: setting(machineName, {
     about: "machine type of the guests, the same on all hosts between which they move",
     default: "pc-q35-7.2",

@@ -10,6 +10,8 @@ export interface TransferAddress extends TransferTarget {
   readonly base: string;
   /** The kind of the prepared guest's display, or `none`. Null when an older agent does not tell. */
   readonly display: string | null;
+  /** The CPU model of the prepared guest, with its changes. Null when an older agent does not tell. */
+  readonly cpuModel: string | null;
   /** Whether the guest has a controller for volumes. An agent of an older version does not say so, and its guests have none. */
   readonly hasVolumeBus: boolean;
   /** The slots of the guest's interfaces (see `interfacesMark`). An agent of an older version does not say so, and its guests have no slots. */
@@ -25,12 +27,13 @@ const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;
 
 export function formatTransferAddress(address: TransferAddress): string {
-  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles } = address;
+  const { host, memoryPort, disksPort, base, display, cpuModel, key, hasVolumeBus, interfaces, roles } = address;
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
   if (base !== "") query.set("base", base);
   if (display !== null) query.set("display", display);
+  if (cpuModel !== null) query.set("cpu", cpuModel);
   if (key !== null) query.set("key", key);
   if (hasVolumeBus) query.set("volumes", "true");
   if (interfaces !== "") query.set("interfaces", interfaces);
@@ -57,10 +60,10 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   if (key !== null && !KEY.test(key)) throw new Error("the key of the guest at the destination is malformed");
   const { searchParams: query } = url;
   const hasVolumeBus = query.get("volumes") === "true";
-  const [base, display] = [query.get("base") ?? "", query.get("display")];
+  const [base, display, cpuModel] = [query.get("base") ?? "", query.get("display"), query.get("cpu")];
   const interfaces = query.get("interfaces") ?? "";
   const roles = query.get("roles");
-  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces, roles };
+  return { host, memoryPort, disksPort, base, display, cpuModel, key, hasVolumeBus, interfaces, roles };
 }
 
 /**

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
-import { KnownCpuFlags } from "./known-cpu-flags.ts";
+import { KnownCpuOffers } from "./known-cpu-offers.ts";
 
 let dir: string;
 let clock: ManualClock;
@@ -21,9 +21,11 @@ beforeEach(() => {
 function qemuWith(flags: readonly string[] | null): string {
   const path = join(dir, "qemu");
   const props = Object.fromEntries((flags ?? []).map((flag) => [flag, true]));
-  const answer = JSON.stringify({ return: { model: { name: "m", props } } });
+  const answers = ["model 0", "max"].map((id) => JSON.stringify({ id, return: { model: { name: "m", props } } }));
   const script =
-    flags === null ? "echo the accelerator is gone >&2; exit 1" : `cat >/dev/null; echo '${answer}'; echo '${answer}'`;
+    flags === null
+      ? "echo the accelerator is gone >&2; exit 1"
+      : `cat >/dev/null; ${answers.map((answer) => `echo '${answer}'`).join("; ")}`;
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, 0o755);
   return path;
@@ -31,14 +33,13 @@ function qemuWith(flags: readonly string[] | null): string {
 
 function agentWith(program: string, cpuModel = "m") {
   const learnt: string[][] = [];
-  const flags = new KnownCpuFlags({
+  const flags = new KnownCpuOffers({
     ...{ path: join(dir, "flags.json"), of: ["qemu", 7, "auto", cpuModel], clock },
-    question: async () => ({ program, cpuModel, accel: "tcg" }),
+    question: async () => ({ program, cpuModels: [cpuModel], accel: "tcg" }),
     logger: pino({ level: "warn" }, { write: (line: string) => void warnings.push(JSON.parse(line).err.message) }),
-    onLearnt: (found) => void learnt.push(found),
   });
   onTestFinished(() => flags.close());
-  flags.learn();
+  flags.learn((found) => void learnt.push(found));
   return { flags, learnt };
 }
 
