@@ -2,6 +2,7 @@ import { pageClass } from "../scheduling/request/memory-pages.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
+import { networkProvider } from "./network-bandwidth.ts";
 import type { NumaNode } from "./numa-node.ts";
 import { type DeviceProvider, type PciOffer, pciProviders } from "./pci-providers.ts";
 import { spread } from "./spread.ts";
@@ -89,7 +90,10 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
     ];
   });
   const others = devices.map((device) => device.provider).filter((provider) => !isPlaced.has(provider));
-  const all = [...children, ...others, ...sevProviders(host, warn)];
+  const direct = devices.filter(({ functions }) => functions.SRIOV_NET_VF !== undefined);
+  const directCards = new Set(direct.map(({ provider }) => provider.name));
+  const network = networkProvider(host, options, { directCards, warn });
+  const all = [...children, ...others, ...sevProviders(host, warn), ...(network === null ? [] : [network])];
   const ofRoot = nodes.filter((node) => options.flat || node.id === null).flatMap((node) => node.traits);
   const traits = [...new Set([...ofRoot, ...threadTraits(host, host.cpu.usable ?? [])])];
   return {

@@ -49,6 +49,7 @@ function treeOf(host: InspectedHost, { flat }: { readonly flat: boolean }): Tree
         pciDevices: null,
         mdevOffers: [],
         physicalNetworks: [],
+        bandwidths: [],
       },
       ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },
     },
@@ -95,6 +96,14 @@ test("a card keeps its display heads while the description of its type cannot be
     "num_heads=2",
   ]);
   expect(kept.warnings.join("\n")).toContain("the description of type nvidia-35 of PCI device 0000:3b:00.0");
+});
+
+test("an interface keeps its speed while its link is down", () => {
+  const interfaceDir = `${CARD}/net/ens1f0`;
+  const up = { ...files, [`${interfaceDir}/speed`]: "25000\n" };
+  const kept = keepKnown(lookAt(up), lookAt({ ...up, [`${interfaceDir}/speed`]: "-1\n" }));
+  expect(kept.pci?.flatMap(({ nics }) => nics.map(({ speedMbps }) => speedMbps))).toEqual([25_000]);
+  expect(kept.warnings.join("\n")).toContain("the speed of ens1f0 could not be read this time");
 });
 
 test("a machine of two NUMA nodes keeps them while their directory cannot be read, and its tree keeps its shape", () => {

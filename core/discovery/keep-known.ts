@@ -153,6 +153,10 @@ function knownDevices(
                 ),
                 numVfs: keep(of("the number of virtual functions"), old.sriov.numVfs, device.sriov.numVfs),
               },
+        nics: device.nics.map((nic) => {
+          const known = old.nics.find(({ name }) => name === nic.name)?.speedMbps ?? null;
+          return { ...nic, speedMbps: keep(`the speed of ${nic.name}`, known, nic.speedMbps) };
+        }),
         mdevTypes: device.mdevTypes.map((type) => knownMdevType(type, old, keep, of)),
       };
     }) ?? null

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { TreeOptions } from "./host-tree.ts";
-import type { PhysicalNetwork } from "./pci-providers.ts";
+import type { PhysicalNetwork } from "./physical-network-trait.ts";
 import { below, build, NO_DEVICE, rootOf, twoNodes } from "./some-host.ts";
 
 describe("PCI devices in the tree", () => {

@@ -2,7 +2,8 @@ import type { PciDevice } from "./discover-pci.ts";
 import { type DividedCard, dividedCards, type MdevOffer } from "./divided-cards.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
-import { physicalNetworkTrait } from "./physical-network-trait.ts";
+import type { InterfaceBandwidth } from "./network-bandwidth.ts";
+import { type PhysicalNetwork, physicalNetworkTrait } from "./physical-network-trait.ts";
 import type { TreeProvider } from "./tree-provider.ts";
 
 /** Which devices are offered to guests. */
@@ -13,6 +14,8 @@ export interface PciOffer {
   readonly mdevOffers: readonly MdevOffer[];
   /** The physical networks that cards are connected to, each with the network interface or the address of a card. */
   readonly physicalNetworks: readonly PhysicalNetwork[];
+  /** The network interfaces whose bandwidth is offered. */
+  readonly bandwidths: readonly InterfaceBandwidth[];
 }
 
 /** Devices that are offered to guests, as an operator names them. Of several specifications of a device the first one counts. */
@@ -23,13 +26,6 @@ export interface DeviceSpecification {
   readonly resourceClass: string | null;
   /** Traits of the devices, which their provider gets. */
   readonly traits: readonly string[];
-}
-
-/** A card of a physical network, as Neutron's administrators name it. */
-export interface PhysicalNetwork {
-  readonly name: string;
-  /** The name of the card's network interface, or its address in lower case. */
-  readonly card: string;
 }
 
 /** The provider of a device, and the NUMA node near it, or null when no node is near. */
@@ -169,9 +165,11 @@ function classOf({ vendor, device }: PciDevice): string | null {
 }
 
 function warnOfUnused(devices: readonly PciDevice[], offer: PciOffer, warn: Warn): void {
-  const { pciDevices, mdevOffers, physicalNetworks } = offer;
+  const { pciDevices, mdevOffers, physicalNetworks, bandwidths } = offer;
   const cards = new Set(devices.flatMap(({ address, nics }) => [address, ...nics.map(({ name }) => name)]));
-  const strangers = physicalNetworks.map(({ card }) => card).filter((card) => !cards.has(card));
+  // An interface whose bandwidth is stated may be any, such as a bond.
+  const stated = new Set(bandwidths.filter((one) => one.stated !== null).map((one) => one.interfaceName));
+  const strangers = physicalNetworks.map(({ card }) => card).filter((card) => !cards.has(card) && !stated.has(card));
   if (strangers.length > 0) warn(`physical-networks names cards that the host does not have: ${strangers.join(",")}`);
   const names = new Set(devices.flatMap(namesOf));
   const missing = pciDevices?.map((one) => one.device).filter((name) => !names.has(name)) ?? [];

@@ -21,6 +21,7 @@ const NO_OPTIONS: TreeOptions = {
     pciDevices: null,
     mdevOffers: [],
     physicalNetworks: [],
+    bandwidths: [],
   },
   ...{ reservedHostCpus: 0, reservedHostMemoryMb: 0, reservedHostDiskMb: 0 },
   ...{ initialCpuAllocationRatio: null, initialRamAllocationRatio: null, initialDiskAllocationRatio: null },

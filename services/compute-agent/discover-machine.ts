@@ -53,6 +53,7 @@ function treeOptionsOf(options: DiscoveryOptions): TreeOptions {
     name: options.host ?? nameOf(options.sysroot),
     mdevOffers: mdevOffersOf(options),
     physicalNetworks: options.physicalNetworks ?? [],
+    bandwidths: options.resourceProviderBandwidths ?? [],
   };
 }
 

@@ -2,6 +2,9 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { CandidateSearch } from "../../core/candidates/best/candidate-search.ts";
+import { searchOf } from "../../core/scheduling/host-request.ts";
+import { asked, hostRequestOf } from "../../core/scheduling/request/some-request.ts";
 import { readSettings } from "../../runtime/settings.ts";
 import {
   controlGroup,
@@ -11,6 +14,8 @@ import {
   twoSockets,
   writeSysroot,
 } from "../../test/rigs/made-up-sysroot.ts";
+import { host, viewOf } from "../../test/rigs/view-builders.ts";
+import { treeOfReport } from "../conductor/tree-of.ts";
 import { treeOf } from "./host-config.ts";
 import type { LookAtHosts } from "./host-source.ts";
 import { agentDeclaration, hostSourceOf } from "./settings.ts";
@@ -211,6 +216,47 @@ describe("what the settings say of types of mediated devices", () => {
     expect(() => source(...flags).look()).toThrow(reason);
   });
 });
+
+test("a port's request for bandwidth is served by an interface of its physical network, and by none that lacks it", () => {
+  const offered = ["--physical-networks", "physnet1:ens1f0", "--resource-provider-bandwidths", "ens1f0::4000000"];
+  const source = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h", "--flat", ...offered));
+  const report = treeOf(source.look().hosts[0]!);
+  const names = new Map(report.providers.map(({ uuid, name }) => [uuid, name]));
+  const tree = treeOfReport({ ...report, revision: 1 });
+  if ("refused" in tree) throw new Error(tree.refused);
+  const view = viewOf(
+    tree.providers.flatMap(({ uuid, name, parent, inventories, traits }) => [
+      { kind: "provider-put" as const, ...{ uuid, name, parent, root: tree.root, generation: 0 } },
+      ...[...inventories].map(([resourceClass, inventory]) => ({
+        ...{ kind: "inventory-put" as const, provider: uuid, resourceClass, inventory, used: 0 },
+      })),
+      ...[...traits].map((trait) => ({ kind: "trait-added" as const, provider: uuid, trait })),
+    ]),
+    host("h", tree.root),
+  );
+  const servedBy = (network: string, resources: Record<string, number>, vnicType = "NORMAL") => {
+    const requiredTraits = [`CUSTOM_PHYSNET_${network}`, `CUSTOM_VNIC_TYPE_${vnicType}`];
+    const port = { portId: "p", suffix: "_PORT0", resources, requiredTraits, provider: "", groupId: "" };
+    const size = { vcpus: 1, memoryMib: 64, diskGib: 0, ephemeralGib: 0, swapMib: 0 };
+    const flavor = { id: "f", name: "f", ...size, extraSpecs: {} };
+    const wanted = searchOf(hostRequestOf(asked({}, {}, { flavor, portRequests: [port] })));
+    const [found] = new CandidateSearch(view, { ...wanted, limit: 1 });
+    return found?.mappings.get("_PORT0")?.map((uuid) => names.get(uuid));
+  };
+  const ingress = { NET_BW_IGR_KILOBIT_PER_SEC: 4_000_000 };
+  expect(servedBy("PHYSNET1", ingress)).toEqual(["h_network_ens1f0"]);
+  expect(servedBy("PHYSNET1", ingress, "DIRECT")).toEqual(["h_network_ens1f0"]);
+  expect(servedBy("PHYSNET2", ingress)).toBeUndefined();
+  expect(servedBy("PHYSNET1", { NET_BW_IGR_KILOBIT_PER_SEC: 4_000_001 })).toBeUndefined();
+  expect(servedBy("PHYSNET1", { NET_BW_EGR_KILOBIT_PER_SEC: 1 })).toBeUndefined();
+});
+
+test.each(["ens1f0:1", "ens1f0:1:2:3", "ens1f0:-1:1", "ens1f0:2147483648:1", "a b:1:1"])(
+  "the bandwidth %j is refused",
+  (wrong) => {
+    expect(() => options("--discover", "--resource-provider-bandwidths", wrong)).toThrow("INTERFACE:EGRESS:INGRESS");
+  },
+);
 
 test("a host that is read again gets new values, and keeps those that can no longer be read", () => {
   const sysroot = machine();

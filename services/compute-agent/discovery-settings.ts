@@ -1,5 +1,7 @@
+import type { InterfaceBandwidth } from "../../core/discovery/network-bandwidth.ts";
 import { parseCpuSet } from "../../core/discovery/parse-cpu-set.ts";
-import type { DeviceSpecification, PhysicalNetwork } from "../../core/discovery/pci-providers.ts";
+import type { DeviceSpecification } from "../../core/discovery/pci-providers.ts";
+import type { PhysicalNetwork } from "../../core/discovery/physical-network-trait.ts";
 import { boolean, float, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
@@ -91,6 +93,20 @@ const physicalNetwork: Kind<PhysicalNetwork> = {
   },
 };
 
+const KBPS_MAX = 2 ** 31 - 1;
+const bandwidth: Kind<InterfaceBandwidth> = {
+  allowed: `INTERFACE for the interface's speed, or INTERFACE:EGRESS:INGRESS with up to ${KBPS_MAX} kilobits a second, each of which may be missing, like ens1f0:10000000:10000000`,
+  placeholder: "INTERFACE:EGRESS:INGRESS",
+  parse: (given) => {
+    const [, interfaceName, numbers, egress = "", ingress = ""] =
+      /^([A-Za-z0-9._-]{1,15})(:(\d{0,10}):(\d{0,10}))?$/.exec(given) ?? [];
+    if (interfaceName === undefined) return undefined;
+    if (numbers === undefined) return { interfaceName, stated: null };
+    const stated = { egressKbps: Number(egress), ingressKbps: Number(ingress) };
+    return Math.max(stated.egressKbps, stated.ingressKbps) > KBPS_MAX ? undefined : { interfaceName, stated };
+  },
+};
+
 /** An operator's settings for a machine that is inspected, common to the agent and `berth host inspect`. */
 export const discoverySettings = {
   sysroot: optional(text(), {
@@ -137,6 +153,11 @@ export const discoverySettings = {
   // The option `physical_device_mappings` of Neutron's SR-IOV agent.
   physicalNetworks: optional(listOf(physicalNetwork), {
     about: "Neutron's physical networks with the cards whose virtual functions are connected to them; a card has one",
+  }),
+  // The option of the same name of Neutron's agents.
+  resourceProviderBandwidths: optional(listOf(bandwidth), {
+    about:
+      "network interfaces of --physical-networks whose bandwidth servers can claim (NET_BW_EGR_KILOBIT_PER_SEC and _IGR_); only in clouds without Neutron, whose agents report it themselves",
   }),
 } as const;
 

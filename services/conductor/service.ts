@@ -152,7 +152,8 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
   const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
+  const isBesideNeutron = deps.networking !== undefined;
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries, isBesideNeutron });
   const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
   const consoles = new ConsoleAsker({ bus, cell: settings.cell, clock, events, registry });

@@ -31,6 +31,7 @@ const holders = { isFree: async () => true, isStillFree: async () => true };
 /** No server has ports in Neutron. */
 const ports = { bindHome: async () => null, look: () => {} };
 
+const ALONE = { isBesideNeutron: false };
 const OTHER_ROOT = "00000000-0000-4000-8000-00000000000f";
 
 function setUp() {
@@ -73,6 +74,26 @@ function setUp() {
   return { ledger, store, events, commits, settler, comparer, connection, sent };
 }
 
+test("refuses the bandwidth of interfaces that an agent has found beside Neutron, whose agents report it, and takes it elsewhere", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const child = (end: string, name: string) => ({
+    ...{ uuid: `00000000-0000-4000-8000-0000000000${end}`, name, parent: uuid, traits: [] },
+    inventories: { NET_BW_IGR_KILOBIT_PER_SEC: { ...inventory, total: 1_000, maxUnit: 1_000 } },
+  });
+  const parts = { ledger, store, comparer, commits, events, holders, carries: () => true };
+  const reported = async (isBesideNeutron: boolean, ...more: TreeReport["providers"]): Promise<string> => {
+    const trees = new TreeKeeper({ ...parts, isBesideNeutron });
+    await trees.take({ ...report(sent.length + 1), providers: [...report(1).providers, ...more] }, connection);
+    const { body } = sent.at(-1)!;
+    return body?.$case === "tree" ? body.value.refused : "no verdict";
+  };
+  expect(await reported(true, child("b1", "h_network_ens1f0"))).toContain(
+    'provider "h_network_ens1f0" offers NET_BW_IGR_KILOBIT_PER_SEC, and the ports of this cell are in Neutron (BERTH_NETWORKS=neutron), whose agents report',
+  );
+  expect(await reported(false, child("b1", "h_network_ens1f0"))).toBe("");
+  expect(await reported(true, child("b2", "h_other"))).toBe("");
+});
+
 test("takes over a repeated report once while the database does not answer", async () => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const answer = Promise.withResolvers<void>();
@@ -84,7 +105,16 @@ test("takes over a repeated report once while the database does not answer", asy
       return ledger.reportTrees(trees);
     },
   };
-  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({
+    ledger: slow,
+    store,
+    comparer,
+    commits,
+    events,
+    holders,
+    carries: () => true,
+    ...ALONE,
+  });
   const first = trees.take(report(1), connection);
   for (let revision = 2; revision <= 50; revision += 1) await trees.take(report(revision), connection);
   answer.resolve();
@@ -106,7 +136,16 @@ test("takes over the latest of the trees that arrived while the database did not
       return ledger.reportTrees(trees);
     },
   };
-  const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({
+    ledger: slow,
+    store,
+    comparer,
+    commits,
+    events,
+    holders,
+    carries: () => true,
+    ...ALONE,
+  });
   const grown = (revision: number, total: number): TreeReport => {
     const [root] = report(revision).providers;
     return { ...report(revision), providers: [{ ...root!, inventories: { VCPU: { ...inventory, total } } }] };
@@ -131,7 +170,16 @@ test("does not repeat a report when its agent has another connection by then, si
       throw new Error("the database is away");
     },
   };
-  const trees = new TreeKeeper({ ledger: failing, store, comparer, commits, events, holders, carries: () => carried });
+  const trees = new TreeKeeper({
+    ledger: failing,
+    store,
+    comparer,
+    commits,
+    events,
+    holders,
+    carries: () => carried,
+    ...ALONE,
+  });
   const taken = trees.take(report(1), connection);
   await eventually("a try and its pause", () => tries === 1 && clock.pending > 0);
   carried = false;
@@ -149,7 +197,7 @@ test("refuses two hosts that come up with the same new root at the same moment, 
     ...connection,
     hosts: new Map([...connection.hosts, ["h2", { host: "h2", guests: [], incarnation: "memory/0" }]]),
   };
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true, ...ALONE });
   const ofTwin = { ...report(1), host: "h2", providers: report(1).providers.map((one) => ({ ...one, name: "h2" })) };
   await Promise.all([trees.take(report(1), both), trees.take(ofTwin, both)]);
   const refusals = sent.map(({ body }) => (body?.$case === "tree" ? body.value.refused : ""));
@@ -175,7 +223,7 @@ test.each([
   await ledger.reportTrees([tree]);
   await store.hostsUp("b", [{ name: other, rootProvider: OTHER_ROOT }]);
   const ofHost = { ...connection, hosts: new Map([[host, { host, guests: [], incarnation: "memory/0" }]]) };
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true, ...ALONE });
   const named = { ...report(1), host, providers: report(1).providers.map((one) => ({ ...one, name: host })) };
   await trees.take(named, ofHost);
   expect(sent).toMatchObject([{ body: { value: { refused: expect.stringContaining(`there is a host "${other}"`) } } }]);
@@ -184,7 +232,7 @@ test.each([
 
 test("a host that was removed does not come up again without its tree when the agent's hosts are brought up", async () => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true, ...ALONE });
   await trees.take(report(1), connection);
   await store.hostAdmin().setForcedDown("h", true);
   expect(await store.hostAdmin().removeHost("h", 0)).toBe("removed");
@@ -214,7 +262,16 @@ test("refuses a report of a host that is removed while it is processed, until th
       return store.hostsUp(...up);
     },
   };
-  const trees = new TreeKeeper({ ledger, store: removing, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({
+    ledger,
+    store: removing,
+    comparer,
+    commits,
+    events,
+    holders,
+    carries: () => true,
+    ...ALONE,
+  });
   await trees.take(report(1), connection);
   await trees.take(report(2), connection);
   expect(sent.at(-1)).toMatchObject({ body: { value: { refused: expect.stringContaining("was removed") } } });
@@ -227,7 +284,7 @@ test("refuses a report of a host that is removed while it is processed, until th
 test("brings no host up whose agent knows no database and does not list its guests, until it does", async () => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const fresh = { ...connection, hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]) };
-  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true, ...ALONE });
   const silent = trees.take(report(1), fresh);
   await eventually("the question", () => sent.length === 1 && clock.pending > 0);
   clock.advance(60_000);

@@ -11,7 +11,7 @@ import { hypervisorOfReport } from "./hypervisor-of.ts";
 import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import type { StepCommitter } from "./step-committer.ts";
-import { describeNamedAlike, foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
+import { describeNamedAlike, foreignRoot, treeOfReport, verdictOn, whyNotBesideNeutron } from "./tree-of.ts";
 
 /** How many hosts are compared at a time before they are brought up again. */
 const RAISES_AT_A_TIME = 50;
@@ -50,6 +50,7 @@ export class TreeKeeper {
   /** Tells of each host whether it is up. It is not if it was removed after its tree was reported. */
   readonly #hostUp: SharedStep<HostUp, boolean>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
+  readonly #isBesideNeutron: boolean;
   readonly #carries: (connection: AgentConnection, host: string) => boolean;
   /** The hosts that this conductor has brought up, with their root providers. */
   readonly #up = new Map<AgentConnection, Map<string, HostUp>>();
@@ -65,6 +66,8 @@ export class TreeKeeper {
     readonly events: ConductorEvents;
     readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
     readonly carries: (connection: AgentConnection, host: string) => boolean;
+    /** Whether servers' ports are in Neutron. */
+    readonly isBesideNeutron: boolean;
   }) {
     const { ledger, store } = options;
     this.#comparer = options.comparer;
@@ -72,6 +75,7 @@ export class TreeKeeper {
     this.#events = options.events;
     this.#holders = options.holders;
     this.#carries = options.carries;
+    this.#isBesideNeutron = options.isBesideNeutron;
     this.#knownRoot = new SharedStep((roots) => store.knownRoots(roots));
     this.#namedAlike = new SharedStep((hosts) => store.hostsNamedAlike(hosts));
     this.#reportTree = new SharedStep((trees) => ledger.reportTrees(trees));
@@ -127,6 +131,8 @@ export class TreeKeeper {
     if (!(await this.#holders.isFree(connection))) return { refused: NOT_CARRIED };
     const tree = treeOfReport(report);
     if ("refused" in tree) return tree;
+    const twice = this.#isBesideNeutron ? whyNotBesideNeutron(report) : null;
+    if (twice !== null) return { refused: twice };
     const hypervisor = hypervisorOfReport(report.hypervisor);
     if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor;
     const root = await this.#whileCarried(report.host, connection, "known-roots", this.#knownRoot, tree.root);

@@ -1,3 +1,4 @@
+import { NETWORK_PROVIDER } from "../../core/discovery/network-bandwidth.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import { describeKept } from "../../core/ledger/merge-report.ts";
 import type { Inventory } from "../../core/ledger/model.ts";
@@ -15,6 +16,8 @@ const PARTS_MAX = 8;
 const INT_MAX = 2_147_483_647;
 /** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
+/** The bandwidth of network interfaces, in either direction. */
+const BANDWIDTH = /^NET_BW_(EGR|IGR)_KILOBIT_PER_SEC$/;
 const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
 /**
  * Upstream's bound for ratios, the largest number of single precision. Greater ratios would make the database fail at every
@@ -129,6 +132,22 @@ export function describeNamedAlike(host: string, other: string): string {
     `host ${shown(host)}: there is a host ${shown(other)}, and ${shown(long)} could be the name of a device of ${shown(short)}. Give the new host a ` +
     `name that does not continue another host's name with "_"`
   );
+}
+
+/**
+ * Why a tree is refused in a cell whose ports are in Neutron, or null. Neutron's agents report the bandwidth of hosts there: if a compute agent that has found interfaces did so
+ * as well, it would be offered twice. Providers of other names are those of a hosts file, and may stand for what Neutron's agents do not report.
+ */
+export function whyNotBesideNeutron({ host, providers }: TreeReport): string | null {
+  for (const { name, inventories } of providers.filter((one) => one.name.startsWith(`${host}_${NETWORK_PROVIDER}_`))) {
+    const bandwidth = Object.keys(inventories).find((one) => BANDWIDTH.test(one));
+    if (bandwidth !== undefined)
+      return (
+        `provider ${shown(name)} offers ${bandwidth}, and the ports of this cell are in Neutron (BERTH_NETWORKS=neutron), whose agents report the bandwidth of hosts: start the ` +
+        `agent of host ${shown(host)} without BERTH_RESOURCE_PROVIDER_BANDWIDTHS (--resource-provider-bandwidths), or take the provider out of its hosts file`
+      );
+  }
+  return null;
 }
 
 /** Whether the values are within the Placement API's limits for an inventory. */
