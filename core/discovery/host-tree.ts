@@ -20,6 +20,8 @@ export interface TreeOptions extends PciOffer {
   readonly cpuSharedSet: readonly number[] | null;
   /** CPUs that guests have for themselves, or null when the option is not set. */
   readonly cpuDedicatedSet: readonly number[] | null;
+  /** Leaves CPUs of the sets out that guests cannot have, with a warning, instead of refusing the sets. */
+  readonly leavesOutLostCpus?: boolean;
   readonly reservedHostCpus: number;
   readonly reservedHostMemoryMb: number;
   readonly reservedHostDiskMb: number;
@@ -58,8 +60,10 @@ export type HostTree =
  * inventory but a warning. A class with a total of 0 is left out, as in Nova.
  */
 export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn): HostTree {
-  const reason = wrongCpuSet(host, options);
+  const lost = lostCpus(host, options);
+  const reason = (options.leavesOutLostCpus ? null : lost) ?? cpusInBothSets(options);
   if (reason !== null) return { kind: "refused", reason };
+  if (lost !== null) warn(`${lost}; they are left out as long as the agent runs`);
   const nodes = cpuAndMemory(host, options, warn);
   const devices = pciProviders(host, options, warn);
   const disk = host.diskBytes === null ? 0 : Math.floor(host.diskBytes / GIB);
@@ -110,11 +114,8 @@ function homeOf({ numaNode }: DeviceProvider, { numaNodes }: InspectedHost): num
   return numaNodes?.find((node) => node.joinedNodes?.includes(numaNode))?.id ?? numaNode;
 }
 
-/** Why the CPU sets are wrong, or null. Nova refuses to start for the same reasons. */
-function wrongCpuSet(
-  { cpu, controlGroup }: InspectedHost,
-  { cpuSharedSet, cpuDedicatedSet }: TreeOptions,
-): string | null {
+/** Why guests cannot have all CPUs of the sets, or null. Nova refuses to start for such reasons. */
+function lostCpus({ cpu, controlGroup }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: TreeOptions): string | null {
   for (const [name, set] of [
     ["cpu-shared-set", cpuSharedSet],
     ["cpu-dedicated-set", cpuDedicatedSet],
@@ -126,6 +127,10 @@ function wrongCpuSet(
     if (outside.length > 0)
       return `${name} names CPUs that the control group ${controlGroup.path} does not allow: ${formatNumberList(outside)}; it allows ${formatNumberList(cpu.usable ?? [])}, and guests are started in this group: take the others out of ${name}, or allow the group more (AllowedCPUs= of the agent's systemd unit)`;
   }
+  return null;
+}
+
+function cpusInBothSets({ cpuSharedSet, cpuDedicatedSet }: TreeOptions): string | null {
   const both = cpuSharedSet?.filter((one) => cpuDedicatedSet?.includes(one)) ?? [];
   return both.length === 0
     ? null

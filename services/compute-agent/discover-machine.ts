@@ -31,10 +31,11 @@ export function readMachine(
   });
 }
 
-/** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs, or a type of mediated devices, cannot be used as told. */
+/** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs, or a type of mediated devices, cannot be used as told; but CPUs that a running agent loses are only left out. */
 export function treeOfMachine(
   machine: InspectedHost,
   options: DiscoveryOptions,
+  { isRunning = false }: { readonly isRunning?: boolean } = {},
 ): {
   readonly machine: InspectedHost;
   readonly tree: TreeProvider;
@@ -42,7 +43,11 @@ export function treeOfMachine(
   readonly devices: readonly DeviceProvider[];
 } {
   const warnings = [...machine.warnings];
-  const tree = hostTree(machine, treeOptionsOf(options), (warning) => void warnings.push(warning));
+  const tree = hostTree(
+    machine,
+    { ...treeOptionsOf(options), leavesOutLostCpus: isRunning },
+    (warning) => void warnings.push(warning),
+  );
   if (tree.kind === "refused") throw new SettingsError(tree.reason);
   return { machine: { ...machine, warnings }, tree: tree.root, places: tree.places, devices: tree.devices };
 }

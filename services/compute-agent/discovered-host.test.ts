@@ -321,6 +321,28 @@ describe("a machine whose control group allows a part of it", () => {
     expect(totals(sourceOf(part(), "--cpu-dedicated-set", "4").look())).toMatchObject({ h_numa0: { PCPU: 1 } });
   });
 
+  test("offers the rest of its sets when it loses some of their CPUs while the agent runs, which a new agent refuses", () => {
+    const sysroot = part();
+    const sets = ["--cpu-shared-set", "0", "--cpu-dedicated-set", "4"];
+    const source = sourceOf(sysroot, ...sets);
+    expect(totals(source.look())).toMatchObject({ h_numa0: { VCPU: 1, PCPU: 1 } });
+    writeFileSync(join(sysroot, CPUS), "0\n");
+    writeFileSync(join(sysroot, "proc/meminfo"), `MemTotal: ${32 * GIB_KIB} kB\n`);
+    const seen = source.look();
+    expect(totals(seen)).toEqual({ h: {}, h_numa0: { VCPU: 1, MEMORY_MB: 16_384 } });
+    expect(source.layoutOf("h")?.places).toMatchObject([{ shared: [0], dedicated: [] }]);
+    expect(seen.warnings.join("\n")).toContain(
+      "cpu-dedicated-set names CPUs that the control group /g does not allow: 4; it allows 0",
+    );
+    expect(() => sourceOf(sysroot, ...sets).look()).toThrow("cpu-dedicated-set names CPUs");
+
+    writeFileSync(join(sysroot, CPUS), "0,4\n");
+    writeFileSync(join(sysroot, "sys/devices/system/cpu/online"), "0-3\n");
+    expect(source.look().warnings.join("\n")).toContain("cpu-dedicated-set names CPUs that are not online: 4");
+    writeFileSync(join(sysroot, "sys/devices/system/cpu/online"), "0-7\n");
+    expect(totals(source.look())).toMatchObject({ h_numa0: { VCPU: 1, PCPU: 1 } });
+  });
+
   test("offers all of it for containers, which LXD starts in groups of their own", () => {
     expect(totals(sourceOf(part(), "--driver", "lxd").look())).toMatchObject({
       ...{ h_numa0: { VCPU: 4, MEMORY_MB: 8192 }, h_numa1: { VCPU: 4, MEMORY_MB: 8192 } },

@@ -13,7 +13,7 @@ import type { HostSource, LookAtHosts } from "./host-source.ts";
 
 /**
  * The machine that the agent runs on (or a copy of one) as its only host. Each look reads the machine. A value that was known once and cannot
- * be read later keeps its last known value.
+ * be read later keeps its last known value. CPUs of the operator's sets that are lost later are left out; at the first look they are an error.
  */
 export class DiscoveredHost implements HostSource {
   readonly isLive = true;
@@ -28,7 +28,9 @@ export class DiscoveredHost implements HostSource {
   look(): LookAtHosts {
     const read = readMachine(this.#options, this.#known);
     const known = this.#known === null ? read : keepKnown(this.#known, read);
-    const { machine, tree, places, devices } = treeOfMachine(known, this.#options);
+    const { machine, tree, places, devices } = treeOfMachine(known, this.#options, {
+      isRunning: this.#known !== null,
+    });
     this.#known = known;
     this.#layout = {
       ...this.#layoutWith(tree.name, machine, places),
