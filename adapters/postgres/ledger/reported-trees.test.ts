@@ -53,3 +53,17 @@ test("finds all rows of stored trees by indexes, also where the tables have no s
   });
   expect(scans).toEqual([]);
 });
+
+test("checks the classes and traits of reported trees with plans that are kept, instead of planning each check anew", async () => {
+  const single = createPool({ url: database.url, applicationName: "reported trees test", connectionsMax: 1 });
+  try {
+    await new PostgresLedger(single).reportTrees([host("planned once")]);
+    const { rows } = await single.query(
+      `select distinct substring(ident from 'ONLY "public"."(\\w+)"') as checked from pg_backend_memory_contexts
+       where name = 'CachedPlan' and ident like 'SELECT 1 FROM ONLY %' order by 1`,
+    );
+    expect(rows.map(({ checked }) => checked)).toEqual(expect.arrayContaining(["resource_classes", "traits"]));
+  } finally {
+    await single.end();
+  }
+});
