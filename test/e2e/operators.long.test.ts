@@ -120,4 +120,34 @@ describe("operators' settings in a cloud of separate processes", () => {
     await berth("host", "enable", host);
     await cloud.expectCleanAudit();
   });
+
+  test("the service of a stopped agent is deleted with its host, which is new when the agent is back; one with servers is not", async () => {
+    const agent = cloud.cells.flatMap((cell) => cell.agents)[0];
+    const [host = "", other = ""] = agent?.hosts ?? [];
+    const serviceOf = async (name: string): Promise<string | undefined> => {
+      const answer = await cloud.compute.call("GET", `/os-services?binary=nova-compute&host=${name}`);
+      return ((await answer.json()) as { services: readonly { id: string }[] }).services[0]?.id;
+    };
+    const remove = async (name: string) =>
+      (await cloud.compute.call("DELETE", `/os-services/${await serviceOf(name)}`)).status;
+    const ids = await bootOn(other, 1);
+    // On a busy machine a move may fail, and the server stays until the next drain.
+    await eventually("no server to stay on the host", () =>
+      berth("host", "drain", host).then(
+        (told) => told.includes(", 0 stayed"),
+        () => false,
+      ),
+    );
+    expect(await remove(host)).toBe(409);
+    await agent?.kill();
+    expect(await remove(host)).toBe(204);
+    expect(await serviceOf(host)).toBeUndefined();
+    expect(await remove(other)).toBe(409);
+    await cloud.makeWhole();
+    await eventually("the host is known again", async () => (await serviceOf(host)) !== undefined);
+    await expectEmpty(host);
+    for (const server of await cloud.compute.ended(ids)) expect(server["OS-EXT-SRV-ATTR:host"]).toBe(other);
+    await bootOn(host, 1);
+    await cloud.expectCleanAudit();
+  });
 });
