@@ -4,13 +4,17 @@ import { checkGroups } from "../core/audit/check-groups.ts";
 import { checkOrphans } from "../core/audit/check-orphans.ts";
 import type { CloudFacts } from "../core/audit/facts.ts";
 import { GUEST_IN_QUARANTINE } from "../core/stores/cell/quarantine.ts";
+import { isLiveMove, OPERATION_KINDS } from "../core/tasks/operation-kinds.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import { uuidsIn, type WaitingForOperator } from "./waiting-for-operator.ts";
 import type { Workload } from "./workload.ts";
 import type { SimFinding } from "./world.ts";
 
 /** The changes that are moves, with the kind of each move. */
-const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
+const MOVES: Readonly<Record<string, readonly string[]>> = {
+  ...{ resize: ["resize"], migrate: ["migrate"], evacuate: ["evacuate"] },
+  live: OPERATION_KINDS.filter(isLiveMove),
+};
 /** States in which a server does not run although it is on its host. */
 const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SOFT_DELETED"];
 
@@ -118,10 +122,10 @@ export class CloudAtRest {
     const waiting = moves
       .filter(({ state }) => state === "accepted")
       .map(({ request: { kind, serverUuid } }) => [5, `a ${kind} of server ${serverUuid} has not begun`] as const);
-    const known = (wanted: string) => moves.filter(({ request }) => request.kind === wanted).length;
-    const lost = Object.entries(MOVES).flatMap(([action, kind]) => {
+    const known = (wanted: readonly string[]) => moves.filter(({ request }) => wanted.includes(request.kind)).length;
+    const lost = Object.entries(MOVES).flatMap(([action, kinds]) => {
       const accepted = this.#workload.changes.get(action) ?? 0;
-      return accepted <= known(kind)
+      return accepted <= known(kinds)
         ? []
         : [[5, `${accepted} calls of ${action} were accepted, not all are known`] as const];
     });

@@ -73,6 +73,8 @@ const WORD_TRIES_MAX = 200;
 const WORD_RETRY_MS = 500;
 /** Share of the actions that are requested although the server's status does not allow them. */
 const BLIND_SHARE = 0.1;
+/** Share of the changes of paused servers that are live migrations, instead of the drawn change. */
+const PAUSED_LIVE_SHARE = 0.4;
 /** Share of the changes that are cancelled, or overtaken by a delete, soon after they began. */
 const REGRET_SHARE = 0.15;
 /**
@@ -91,6 +93,8 @@ export class ServerChanges {
   readonly #world: World;
   readonly #user: ChangingUser;
   readonly #random: () => number;
+  /** Apart from the others, so that a seed's other changes are what they were before paused servers could move. */
+  readonly #randomPaused: () => number;
   /** Number of changes begun, by action. */
   readonly begun = new Map<string, number>();
   /** Hosts that are fenced. */
@@ -102,6 +106,7 @@ export class ServerChanges {
     this.#world = world;
     this.#user = user;
     this.#random = world.random("changes");
+    this.#randomPaused = world.random("paused moves");
   }
 
   /**
@@ -160,10 +165,13 @@ export class ServerChanges {
     if (!isBlind && server.taskState !== null) return undefined;
     const soft = this.#user.keepsDeleted ? (SOFT_ACTIONS[server.status] ?? []) : [];
     const possible = isBlind ? ALL_ACTIONS : [...(ACTIONS[server.status] ?? []), ...soft];
-    const action = this.#pick(possible.filter((one) => this.#user.changes?.includes(one) !== false));
-    if (action === undefined) return undefined;
-    const sizes = SIZES.filter((size) => size !== server.spec.flavor?.id);
-    return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
+    const isMade = (one: string) => this.#user.changes?.includes(one) !== false;
+    const drawn = this.#pick(possible.filter(isMade));
+    if (drawn === undefined) return undefined;
+    const size = this.#pick(SIZES.filter((one) => one !== server.spec.flavor?.id))!;
+    const moves = server.status === "PAUSED" && !isBlind && isMade("live");
+    const action = moves && this.#randomPaused() < PAUSED_LIVE_SHARE ? "live" : drawn;
+    return { action, body: this.#bodyOf(action, size) };
   }
 
   /** Resolves with whether the call was received. */
