@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { access, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { SilentStorageError, StorageGate } from "./storage-gate.ts";
 
 /**
  * The directory in which images are found under their ids, for writing. An image is there whole, or not at all: it is written under another name
@@ -10,24 +11,27 @@ import { join } from "node:path";
 export class SnapshotStore {
   readonly #dir: string;
   readonly #suffix: string;
+  readonly #storage: StorageGate;
 
-  /** `suffix` is the ending of the images' names, such as `.qcow2`. */
-  constructor(dir: string, suffix: string) {
+  /** `suffix` is the ending of the images' names, such as `.qcow2`. `storage` is the way to the directory, if others use it, too. */
+  constructor(dir: string, suffix: string, storage = new StorageGate({ name: dir })) {
     this.#dir = dir;
     this.#suffix = suffix;
+    this.#storage = storage;
   }
 
   /** Whether the image has been published. */
   async has(id: string): Promise<boolean> {
-    const found = await stat(this.#pathOf(id)).catch(() => null);
+    const found = await this.#storage.look(() => stat(this.#pathOf(id)).catch(() => null));
     return found?.isFile() === true;
   }
 
   /** Returns a new name for an image that is being written. Rejects when the directory cannot be written to. */
   async nameFor(id: string): Promise<string> {
     try {
-      await access(this.#dir, constants.W_OK);
+      await this.#storage.look(() => access(this.#dir, constants.W_OK));
     } catch (error) {
+      if (error instanceof SilentStorageError) throw error;
       throw new Error("this host cannot write to its directory of images: give the agent's user the right to", {
         cause: error,
       });
@@ -37,19 +41,22 @@ export class SnapshotStore {
 
   /** Makes a complete file the image. Afterwards the image survives a crash of the host. */
   async publish(part: string, id: string): Promise<void> {
-    await synced(part);
-    await rename(part, this.#pathOf(id));
-    await synced(this.#dir);
+    const publish = async () => {
+      await synced(part);
+      await rename(part, this.#pathOf(id));
+      await synced(this.#dir);
+    };
+    await this.#storage.work(publish, { isSlow: true });
   }
 
   /** Removes an incomplete file. Does nothing if there is none. */
   async discard(part: string): Promise<void> {
-    await rm(part, { force: true });
+    await this.#storage.work(() => rm(part, { force: true }), { isSlow: true });
   }
 
   /** Removes all incomplete files of the image, which earlier processes may have left. */
   async discardAll(id: string): Promise<void> {
-    const names = await readdir(this.#dir);
+    const names = await this.#storage.look(() => readdir(this.#dir));
     const parts = names.filter((name) => name.startsWith(`.${id}.`) && name.endsWith(".part"));
     for (const name of parts) await this.discard(join(this.#dir, name));
   }

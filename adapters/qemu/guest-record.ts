@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { constants, readFileSync, rmSync } from "node:fs";
-import { type FileHandle, open, rename, writeFile } from "node:fs/promises";
+import { constants, readFileSync } from "node:fs";
+import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -74,21 +74,37 @@ async function writeAll(file: FileHandle, text: Buffer): Promise<void> {
     done += (await file.write(text, done, text.length - done, done)).bytesWritten;
 }
 
-/** Removes the record of a guest that is being destroyed, at once. */
-export function removeGuestRecord(dir: string): void {
-  rmSync(join(dir, FILE), { force: true });
+/** Removes the record of a guest that is being destroyed. */
+export async function removeGuestRecord(dir: string): Promise<void> {
+  await rm(join(dir, FILE), { force: true });
 }
 
-/** Null when the directory has no record. Throws a QemuError when it has one that cannot be read, or not by this version. */
+/** Resolves with null when the directory has no record. Rejects with a QemuError when it has one that cannot be read, or not by this version. */
+export async function loadGuestRecord(dir: string): Promise<GuestRecord | null> {
+  const text = await readFile(join(dir, FILE), "utf8").catch((error: unknown) => nullIfAbsent(dir, error));
+  return text === null ? null : recordIn(dir, text);
+}
+
+/**
+ * The same as `loadGuestRecord`, but stands still until the storage answers. So it is not for an agent, which has other guests.
+ */
 export function readGuestRecord(dir: string): GuestRecord | null {
   let text: string;
   try {
     text = readFileSync(join(dir, FILE), "utf8");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return null;
-    throw new QemuError("storage", `${join(dir, FILE)} cannot be read: ${message}`, { cause: error });
+    return nullIfAbsent(dir, error);
   }
+  return recordIn(dir, text);
+}
+
+function nullIfAbsent(dir: string, error: unknown): null {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return null;
+  throw new QemuError("storage", `${join(dir, FILE)} cannot be read: ${message}`, { cause: error });
+}
+
+function recordIn(dir: string, text: string): GuestRecord {
   try {
     const { version, ...record } = JSON.parse(text) as GuestRecord & { readonly version: number };
     if (version === VERSION && typeof record.machine.name === "string") return record;

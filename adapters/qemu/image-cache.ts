@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findImageFile } from "../../runtime/find-image-file.ts";
+import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -42,8 +43,14 @@ export interface DamagedCopy {
   readonly path: string;
 }
 
+/** The ways to the directory of images and to that of the copies, which may hang. */
+export type ImageStorage = Readonly<Record<"source" | "copies", StorageGate>>;
+
 /** The file of an image in the directory of images. */
 type Source = Entry["source"] & { readonly path: string; readonly format: ImageFormat | null };
+
+/** How many images are copied, or read for their hash, at a time. Each may hang with two threads of this process. */
+const COPYING_MAX = 4;
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 /** The endings of files that operators name by the image's id, and what they tell about the format. */
@@ -63,6 +70,9 @@ export class ImageCache {
   readonly #sourceDir: string;
   readonly #dir: string;
   readonly #onDamaged: (copy: DamagedCopy) => void;
+  readonly #storage: ImageStorage;
+  /** The reading of whole images: how long it takes says nothing. */
+  readonly #reading = new StorageGate({ name: "the reading of images", callsMax: COPYING_MAX });
   /** Images that builds wait for, with the number of these builds. */
   readonly #fetching = new Map<
     string,
@@ -74,10 +84,16 @@ export class ImageCache {
     readonly dir: string;
     /** Called for each copy that is found damaged. Guests that were built on it read from it. */
     readonly onDamaged?: ((copy: DamagedCopy) => void) | undefined;
+    readonly storage?: Partial<ImageStorage>;
   }) {
     this.#sourceDir = options.sourceDir;
     this.#dir = options.dir;
     this.#onDamaged = options.onDamaged ?? (() => undefined);
+    const { sourceDir, dir, storage } = options;
+    this.#storage = {
+      source: storage?.source ?? new StorageGate({ name: `the directory of images ${sourceDir}` }),
+      copies: storage?.copies ?? new StorageGate({ name: `the directory of copied images ${dir}` }),
+    };
   }
 
   /**
@@ -138,7 +154,7 @@ export class ImageCache {
       throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
     }
     const isCurrent = entry?.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
-    return isCurrent ? entry : await this.#copy(expected, source, signal);
+    return isCurrent ? entry : await this.#reading.look(() => this.#copy(expected, source, signal), { isSlow: true });
   }
 
   /** Null when the directory of images has no file of the image. A file that the apis are to fetch is awaited, unless there is a copy. */
@@ -148,6 +164,8 @@ export class ImageCache {
   ): Promise<Source | null> {
     const isCopied = copy !== null && (image.sha512 === null || image.sha512 === copy.sha512);
     const suffixes = [...SUFFIXES.keys()];
+    // The file may be awaited for minutes. So only a look before that shows whether the storage answers.
+    await this.#storage.source.look(() => stat(this.#sourceDir).catch(() => null));
     const finding = isCopied
       ? findImageFile(this.#sourceDir, image, suffixes)
       : awaitImageFile(this.#sourceDir, image, suffixes, { signal });
@@ -163,9 +181,9 @@ export class ImageCache {
     let entry: Entry;
     let mark: FileMark;
     try {
-      entry = JSON.parse(await readFile(this.#indexOf(id), "utf8")) as Entry;
-      mark = await markOf(entry.path);
-    } catch {
+      [entry, mark] = await this.#storage.copies.look(() => this.#known(id));
+    } catch (error) {
+      if (error instanceof SilentStorageError) throw error;
       return null;
     }
     const { bytes, inode, changedAtMs } = mark;
@@ -178,6 +196,11 @@ export class ImageCache {
     const known = { ...entry, mark };
     await this.#record(id, known);
     return known;
+  }
+
+  async #known(id: string): Promise<[Entry, FileMark]> {
+    const entry = JSON.parse(await readFile(this.#indexOf(id), "utf8")) as Entry;
+    return [entry, await markOf(entry.path)];
   }
 
   async #copy({ id }: ExpectedImage, source: Source, signal: AbortSignal): Promise<Entry> {

@@ -68,8 +68,7 @@ export class MetadataLink {
   }
 
   async #connect(): Promise<void> {
-    const { socket, opened } = openUnixSocket(this.#path);
-    await opened;
+    const socket = await openUnixSocket(this.#path);
     if (this.#isClosed) {
       socket.destroy();
       return;

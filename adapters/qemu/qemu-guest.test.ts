@@ -17,6 +17,9 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
   try {
     const guest = await QemuGuest.create(dir, guestRecord());
     const booted = guest.boot(program, { isReceiving: false, hasDevices: true });
+    booted.catch(() => undefined);
+    // Before that, the files of an earlier QEMU are removed.
+    await eventually("the process", () => guest.process() !== null);
     server.listen(join(dir, GUEST_FILES.monitor));
     await expect(booted).rejects.toThrow();
     await eventually("the end of the process", () => guest.process() === null);

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, rmSync, statfsSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { type FileHandle, lstat, open, readFile, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type GuestRecord, readGuestRecord, writeGuestRecord } from "./guest-record.ts";
+import { StorageGate } from "../../runtime/storage-gate.ts";
+import { type GuestRecord, loadGuestRecord, writeGuestRecord } from "./guest-record.ts";
 import { answerMetadata } from "./metadata-answer.ts";
 import { MetadataLink } from "./metadata-link.ts";
 import { pinThreads } from "./pin-threads.ts";
@@ -11,7 +11,7 @@ import { QemuError } from "./qemu-error.ts";
 import { QmpClient, type QmpEvent } from "./qmp-client.ts";
 import { QmpError } from "./qmp-error.ts";
 import { readIsoFiles } from "./read-iso-files.ts";
-import { findRunningQemu, isRunning, type RunningQemu } from "./running-qemu.ts";
+import { findRunningQemu, isRunning, type RunningQemu, readProcessId } from "./running-qemu.ts";
 import { GUEST_FILES, metadataSocket, qemuArguments, rescuedMachine } from "./virtual-machine.ts";
 
 /** A loaded machine with slow disks needs seconds to start QEMU. */
@@ -27,6 +27,8 @@ const KILLED_MS = 10_000;
  */
 export type RunState = string;
 
+type OnQmpEvent = (event: QmpEvent | null) => void;
+
 /** The commands of one guest's QEMU. */
 export type QemuMonitor = Pick<QemuGuest, "execute">;
 
@@ -36,16 +38,30 @@ export type QemuMonitor = Pick<QemuGuest, "execute">;
  */
 export class QemuGuest {
   readonly dir: string;
+  /** The way to the guest's directory, whose storage may hang. Nothing of the guest's files is read or written on another way. */
+  readonly storage: StorageGate;
   #record: GuestRecord;
+  /** The process that the guest's QEMU probably is. */
+  #pid: number | null;
   #client: QmpClient | null = null;
   #connecting: Promise<QmpClient | null> | null = null;
-  readonly #onEvent: (event: QmpEvent | null) => void;
+  readonly #onEvent: OnQmpEvent;
   /** The connections over which the guest asks for its metadata, by the interfaces' names. They live as long as the connection to its QEMU. */
   readonly #metadata = new Map<string, MetadataLink>();
 
-  private constructor(dir: string, record: GuestRecord, onEvent: (event: QmpEvent | null) => void) {
+  private constructor(
+    dir: string,
+    {
+      record,
+      pid,
+      storage,
+    }: { readonly record: GuestRecord; readonly pid: number | null; readonly storage: StorageGate },
+    onEvent: OnQmpEvent,
+  ) {
     this.dir = dir;
+    this.storage = storage;
     this.#record = record;
+    this.#pid = pid;
     this.#onEvent = onEvent;
   }
 
@@ -56,16 +72,23 @@ export class QemuGuest {
   static async create(
     dir: string,
     record: GuestRecord,
-    onEvent: (event: QmpEvent | null) => void = () => undefined,
+    onEvent: OnQmpEvent = () => undefined,
+    storage = gateOf(dir),
   ): Promise<QemuGuest> {
-    await writeGuestRecord(dir, record);
-    return new QemuGuest(dir, record, onEvent);
+    await storage.work(() => writeGuestRecord(dir, record));
+    return new QemuGuest(dir, { record, pid: null, storage }, onEvent);
   }
 
-  /** The guest that an earlier process left in the directory, or null. */
-  static load(dir: string, onEvent: (event: QmpEvent | null) => void = () => undefined): QemuGuest | null {
-    const record = readGuestRecord(dir);
-    return record === null ? null : new QemuGuest(dir, record, onEvent);
+  /** The guest that an earlier process left in the directory, or null. Rejects with a SilentStorageError while the storage does not answer. */
+  static async load(
+    dir: string,
+    onEvent: OnQmpEvent = () => undefined,
+    storage = gateOf(dir),
+  ): Promise<QemuGuest | null> {
+    const record = await storage.look(() => loadGuestRecord(dir));
+    if (record === null) return null;
+    const pid = await storage.look(() => readProcessId(dir));
+    return new QemuGuest(dir, { record, pid, storage }, onEvent);
   }
 
   get record(): GuestRecord {
@@ -74,7 +97,7 @@ export class QemuGuest {
 
   async change(changes: Partial<GuestRecord>): Promise<void> {
     const record = { ...this.#record, ...changes };
-    await writeGuestRecord(this.dir, record);
+    await this.storage.work(() => writeGuestRecord(this.dir, record));
     this.#record = record;
   }
 
@@ -86,29 +109,30 @@ export class QemuGuest {
     program: string,
     { isReceiving, hasDevices }: { readonly isReceiving: boolean; readonly hasDevices: boolean },
   ): Promise<void> {
-    for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.display, GUEST_FILES.processId])
-      rmSync(join(this.dir, name), { force: true });
-    const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
+    const { errors, folder } = await this.storage.work(() => this.#clearForBoot());
     const { machine: own, rescue, pinning: whole } = this.#record;
     const pinning = whole === undefined || hasDevices ? whole : { ...whole, devices: [] };
     const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
     const child = spawn(program, qemuArguments(machine, { isReceiving, pinning }), {
-      cwd: this.dir,
+      // This process stands still until the child has entered its directory, so the child enters the one that is open already.
+      cwd: `/proc/self/fd/${folder.fd}`,
       detached: true,
       // A pipe of this process would keep a test runner waiting, and would break when this process ends.
-      stdio: ["ignore", errors, errors],
+      stdio: ["ignore", errors.fd, errors.fd],
       env: { PATH: process.env.PATH ?? "" },
     });
-    closeSync(errors);
     let failed: string | null = null;
     child.once("error", (error) => {
       failed = error.message;
     });
-    child.once("exit", (code, signal) => {
-      failed ??= this.#complaint() ?? this.#lackOfRoom() ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
+    child.once("exit", async (code, signal) => {
+      const reason = (await this.#complaint()) ?? (await this.#lackOfRoom());
+      failed ??= reason ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
     });
     child.unref();
+    this.#pid = child.pid ?? null;
     try {
+      await this.storage.work(() => Promise.all([errors.close(), folder.close()]));
       for (let waited = 0; waited < START_MS; waited += POLL_MS) {
         await delay(POLL_MS);
         if (failed !== null) throw new QemuError("not-started", failed);
@@ -129,7 +153,7 @@ export class QemuGuest {
     const { pinning } = this.#record;
     if (pinning === undefined) return;
     const running = this.process();
-    if (running === null) throw new QemuError("state", `the guest's QEMU is gone${this.#because()}`);
+    if (running === null) throw new QemuError("state", `the guest's QEMU is gone${await this.#because()}`);
     await pinThreads(this, running, pinning);
   }
 
@@ -156,7 +180,7 @@ export class QemuGuest {
   /** Executes a command of a guest whose QEMU must be running. */
   async execute(command: string, args: object = {}, timeoutMs?: number): Promise<unknown> {
     const client = await this.monitor();
-    if (client === null) throw new QemuError("state", `the guest's QEMU is gone${this.#because()}`);
+    if (client === null) throw new QemuError("state", `the guest's QEMU is gone${await this.#because()}`);
     return client.execute(command, args, timeoutMs);
   }
 
@@ -168,7 +192,8 @@ export class QemuGuest {
     const { machine } = this.#record;
     const { configDrive } = machine;
     if (machine.hasMetadataAddress !== true || configDrive === null) return;
-    const answer = async (path: string) => answerMetadata(await readIsoFiles(join(this.dir, configDrive)), path);
+    const read = () => readIsoFiles(join(this.dir, configDrive));
+    const answer = async (path: string) => answerMetadata(await this.storage.look(read), path);
     for (const [index, { bridge, id = `net${index}` }] of machine.interfaces.entries()) {
       if (bridge !== null || this.#metadata.get(id)?.isClosed === false) continue;
       const link = await MetadataLink.open(join(this.dir, metadataSocket(id)), answer).catch(() => null);
@@ -177,7 +202,9 @@ export class QemuGuest {
   }
 
   process(): RunningQemu | null {
-    return findRunningQemu(this.dir);
+    const running = findRunningQemu(this.dir, this.#pid);
+    this.#pid = running?.pid ?? null;
+    return running;
   }
 
   /** Ends the guest's QEMU, if one runs. When it resolves, the process is gone and the disks are written. */
@@ -200,9 +227,13 @@ export class QemuGuest {
 
   async #connect(): Promise<QmpClient | null> {
     if (this.process() === null) return null;
+    const monitor = join(this.dir, GUEST_FILES.monitor);
     let client: QmpClient;
     try {
-      client = await QmpClient.connect(join(this.dir, GUEST_FILES.monitor));
+      // Its storage may hang. What follows takes as long as QEMU takes, which says nothing about the storage.
+      const isThere = await this.storage.look(() => lstat(monitor).then(() => true, nullIfAbsent));
+      if (isThere === null) return null;
+      client = await QmpClient.connect(monitor);
     } catch (error) {
       // QEMU opens its monitor a moment after its start, and closes it a moment before its end.
       if (error instanceof QmpError && error.code === "lost") return null;
@@ -227,28 +258,35 @@ export class QemuGuest {
     this.#metadata.clear();
   }
 
-  #because(): string {
-    const complaint = this.#complaint();
+  /** Removes what an earlier QEMU left, and opens the directory, and the file into which the next one writes its errors. */
+  async #clearForBoot(): Promise<Readonly<Record<"errors" | "folder", FileHandle>>> {
+    for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.display, GUEST_FILES.processId])
+      await rm(join(this.dir, name), { force: true });
+    const errors = await open(join(this.dir, GUEST_FILES.errors), "w", 0o600);
+    try {
+      return { errors, folder: await open(this.dir, "r") };
+    } catch (error) {
+      await errors.close();
+      throw error;
+    }
+  }
+
+  async #because(): Promise<string> {
+    const complaint = await this.#complaint();
     return complaint === null ? "" : `: ${complaint}`;
   }
 
   /** Why QEMU may have ended without a word: what it writes into the guest's directory has no room. Null when there is room. */
-  #lackOfRoom(): string | null {
-    try {
-      const { bavail } = statfsSync(this.dir);
-      return bavail > 0 ? null : `no space left on device: QEMU cannot write its files into ${this.dir}`;
-    } catch {
-      return null;
-    }
+  async #lackOfRoom(): Promise<string | null> {
+    const disk = await this.storage.look(() => statfs(this.dir)).catch(() => null);
+    if (disk === null || disk.bavail > 0) return null;
+    return `no space left on device: QEMU cannot write its files into ${this.dir}`;
   }
 
   /** The last error that QEMU wrote. */
-  #complaint(): string | null {
-    try {
-      return lastError(readFileSync(join(this.dir, GUEST_FILES.errors), "utf8"));
-    } catch {
-      return null;
-    }
+  async #complaint(): Promise<string | null> {
+    const read = () => readFile(join(this.dir, GUEST_FILES.errors), "utf8");
+    return lastError(await this.storage.look(read).catch(() => ""));
   }
 }
 
@@ -259,11 +297,16 @@ export function lastError(output: string): string | null {
   return lines.slice(from).join(" ").slice(0, 500) || null;
 }
 
-/** Removes a guest from its directory, even an incomplete one: its QEMU, at once, and its files. `release` is called in between. */
+/**
+ * Removes a guest from its directory, even an incomplete one: its QEMU, at once, and its files. `release` is called in between. Rejects with a SilentStorageError while the
+ * storage does not answer; what was removed by then stays removed.
+ */
 export async function removeGuestDir(
   dir: string,
   release: () => Promise<void> = () => Promise.resolve(),
+  storage = gateOf(dir),
 ): Promise<void> {
+  storage.refuseSilence();
   const running = findRunningQemu(dir);
   if (running !== null) {
     process.kill(running.pid, "SIGKILL");
@@ -271,7 +314,15 @@ export async function removeGuestDir(
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
   }
   await release();
-  await rm(dir, { recursive: true, force: true });
+  await storage.look(() => rm(dir, { recursive: true, force: true }), { isSlow: true });
+}
+
+/** The way to a directory that nothing else of this process uses. */
+const gateOf = (dir: string): StorageGate => new StorageGate({ name: dir });
+
+function nullIfAbsent(error: NodeJS.ErrnoException): null {
+  if (error.code === "ENOENT") return null;
+  throw error;
 }
 
 async function isGone(running: RunningQemu, withinMs: number): Promise<boolean> {

@@ -55,10 +55,8 @@ export class QmpClient {
    * when nobody listens there, `silent` when another client has the connection or QEMU accepts none.
    */
   static async connect(path: string, { clock = systemClock, timeoutMs = ANSWER_MS } = {}): Promise<QmpClient> {
-    const { socket, opened } = openMonitor(path);
-    const client = new QmpClient(socket, clock);
+    const client = new QmpClient(await openUnixSocket(path).catch(notOpened), clock);
     try {
-      await opened;
       await client.#within(client.#greeted.promise, timeoutMs, "the greeting");
       await client.execute("qmp_capabilities", {}, timeoutMs);
       return client;
@@ -145,22 +143,10 @@ function describe(error: unknown): string {
   return typeof desc === "string" ? desc.slice(0, 500) : "QEMU gave no reason";
 }
 
-function openMonitor(path: string): { readonly socket: Socket; readonly opened: Promise<void> } {
-  const failed = (error: unknown): never => {
-    throw notOpened(error as NodeJS.ErrnoException);
-  };
-  try {
-    const { socket, opened } = openUnixSocket(path);
-    return { socket, opened: opened.catch(failed) };
-  } catch (error) {
-    return failed(error);
-  }
-}
-
 /** Errors of a socket that nobody serves: it is not there, is left over, or was closed while the client waited in its queue. */
 const NOBODY_THERE: ReadonlySet<string> = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET"]);
 
 /** A QEMU that hangs refuses further clients with EAGAIN once its queue is full, and it may still run its guest. */
-function notOpened({ code = "", message }: NodeJS.ErrnoException): QmpError {
-  return new QmpError(NOBODY_THERE.has(code) ? "lost" : "silent", `QEMU's monitor: ${message}`);
+function notOpened({ code = "", message }: NodeJS.ErrnoException): never {
+  throw new QmpError(NOBODY_THERE.has(code) ? "lost" : "silent", `QEMU's monitor: ${message}`);
 }

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { GUEST_FILES } from "./virtual-machine.ts";
 
@@ -10,11 +11,10 @@ export interface RunningQemu {
 }
 
 /**
- * The QEMU that runs in this guest's directory, or null. It is known by its working directory, since process ids are used again. The file with
- * the id is not there yet when an agent died right after it started QEMU; all processes are looked through then.
+ * The QEMU that runs in this guest's directory, or null. It is known by its working directory, since process ids are used again. `pid` is the process that it probably is, so
+ * that not all processes are looked through. The guest's directory itself is not read, since its storage may hang.
  */
-export function findRunningQemu(dir: string): RunningQemu | null {
-  const pid = readProcessId(dir);
+export function findRunningQemu(dir: string, pid: number | null = null): RunningQemu | null {
   if (pid !== null) {
     const found = lookAt(pid, dir);
     if (found !== null) return found;
@@ -66,11 +66,8 @@ function nullIfGone(error: unknown): null {
   throw error;
 }
 
-function readProcessId(dir: string): number | null {
-  try {
-    const text = readFileSync(join(dir, GUEST_FILES.processId), "utf8").trim();
-    return /^\d{1,9}$/.test(text) ? Number(text) : null;
-  } catch {
-    return null;
-  }
+/** The process id that a guest's QEMU has written into the guest's directory. Null if there is none yet, or no longer. */
+export async function readProcessId(dir: string): Promise<number | null> {
+  const text = await readFile(join(dir, GUEST_FILES.processId), "utf8").catch(() => "");
+  return /^\d{1,9}$/.test(text.trim()) ? Number(text) : null;
 }

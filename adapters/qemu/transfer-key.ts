@@ -25,21 +25,23 @@ export function newTransferKey(): string {
  */
 export async function useTransferKey(guest: QemuGuest, key: string, endpoint: "server" | "client"): Promise<void> {
   const dir = join(guest.dir, DIR);
-  await mkdir(dir, { recursive: true, mode: 0o700 });
-  // GnuTLS knows the file by this name.
-  await writeFile(join(dir, "keys.psk"), `${KEY_NAME}:${key}\n`, { mode: 0o600 });
+  await guest.storage.work(async () => {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    // GnuTLS knows the file by this name.
+    await writeFile(join(dir, "keys.psk"), `${KEY_NAME}:${key}\n`, { mode: 0o600 });
+  });
   await dropCredentials(guest);
   await guest.execute("object-add", {
     ...{ "qom-type": "tls-creds-psk", id: TRANSFER_CREDENTIALS, endpoint, dir },
     ...(endpoint === "client" && { username: KEY_NAME }),
   });
-  if (endpoint === "client") await rm(dir, { recursive: true });
+  if (endpoint === "client") await guest.storage.work(() => rm(dir, { recursive: true }));
 }
 
 /** Removes the key of a transfer that is over. Does nothing if there is none. */
 export async function forgetTransferKey(guest: QemuGuest): Promise<void> {
   await dropCredentials(guest);
-  await rm(join(guest.dir, DIR), { recursive: true, force: true });
+  await guest.storage.work(() => rm(join(guest.dir, DIR), { recursive: true, force: true }));
 }
 
 async function dropCredentials(guest: QemuGuest): Promise<void> {

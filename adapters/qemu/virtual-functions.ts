@@ -15,7 +15,7 @@ const NEEDS_RIGHT = "the agent's user needs the right to configure networks (CAP
 export type RunProgram = (program: string, args: readonly string[], signal?: AbortSignal) => Promise<unknown>;
 
 /** Whether a guest that runs has the function. The guest of the directory, if one is named, may have no record by which it could be found. */
-export type IsUsed = (address: string, dir?: string) => boolean;
+export type IsUsed = (address: string, dir?: string) => boolean | Promise<boolean>;
 
 /** A virtual function that was set for a port. */
 interface SetFunction {
@@ -99,7 +99,7 @@ export class VirtualFunctions {
   #release(dir: string, one: SetFunction, isUsed: IsUsed): Promise<void> {
     const { address } = one;
     return this.#turns.take([address], async () => {
-      if ((this.#users.get(address) ?? dir) !== dir || isUsed(address)) return;
+      if ((this.#users.get(address) ?? dir) !== dir || (await isUsed(address))) return;
       await this.#clear({ dir, ...one });
       // The next guest may be waiting for its turn.
       if (this.#users.get(address) === dir) this.#users.delete(address);
@@ -123,7 +123,7 @@ export class VirtualFunctions {
   async #clearNoted(address: string, isUsed: IsUsed): Promise<void> {
     const note = this.#notes.all().get(address);
     if (note === undefined) this.#left.delete(address);
-    else if (!isUsed(address, note.dir)) await this.#clear({ address, ...note });
+    else if (!(await isUsed(address, note.dir))) await this.#clear({ address, ...note });
   }
 
   async #set({ address, port }: PortFunction, signal: AbortSignal): Promise<void> {

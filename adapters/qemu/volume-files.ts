@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { StorageGate } from "../../runtime/storage-gate.ts";
 import { mountedFile, type VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 import { withBacking } from "./volume-chain.ts";
@@ -26,19 +27,28 @@ export interface SizedVolume {
 export class VolumeFiles {
   readonly #dir: string | null;
   readonly #mounts: string | null;
+  readonly #storage: Readonly<Record<"own" | "mounts", StorageGate>>;
 
-  constructor(dirs: { readonly own: string | null; readonly mounts: string | null }) {
+  /** `storage` are the ways to both directories, which may hang. */
+  constructor(
+    dirs: { readonly own: string | null; readonly mounts: string | null },
+    storage: Partial<Readonly<Record<"own" | "mounts", StorageGate>>> = {},
+  ) {
     this.#dir = dirs.own;
     this.#mounts = dirs.mounts;
+    this.#storage = {
+      own: storage.own ?? new StorageGate({ name: `the directory of volumes ${dirs.own}` }),
+      mounts: storage.mounts ?? new StorageGate({ name: `the directory of Cinder's exports ${dirs.mounts}` }),
+    };
   }
 
   /**
-   * The file of a volume. One of Cinder is never made, enlarged or measured here, and refers to no files but its own.
+   * The file of a volume. One of Cinder is never made, enlarged or measured here, and refers to no files but its own. Waits for a storage that does not answer.
    */
   async fileOf(volume: SizedVolume, may: { readonly mayCreate: boolean }): Promise<VolumeFile> {
     if (volume.inCinder !== true) return { path: await this.ensure(volume, may), format: "raw" };
     const file = mountedFile(volume.volumeId, volume.connection ?? "", this.#mounts);
-    return withBacking(file, (path) => this.#openRegular(path, volume));
+    return this.#storage.mounts.work(() => withBacking(file, (path) => this.#openRegular(path, volume)));
   }
 
   /**
@@ -47,6 +57,10 @@ export class VolumeFiles {
    */
   async ensure(volume: SizedVolume, { mayCreate }: { readonly mayCreate: boolean }): Promise<string> {
     const path = this.#pathOf(volume.volumeId);
+    return this.#storage.own.work(() => this.#ensureAt(path, volume, mayCreate));
+  }
+
+  async #ensureAt(path: string, volume: SizedVolume, mayCreate: boolean): Promise<string> {
     const file = await this.#open(path, volume, mayCreate);
     try {
       const { size } = await this.#regular(file, path);
@@ -133,12 +147,15 @@ export class VolumeFiles {
 }
 
 /** The files of a host with these directories, or null for a host that has neither. */
-export function volumeFilesOf(dirs: {
-  readonly volumeDir?: string | undefined;
-  readonly volumeMounts?: string | undefined;
-}): VolumeFiles | null {
+export function volumeFilesOf(
+  dirs: {
+    readonly volumeDir?: string | undefined;
+    readonly volumeMounts?: string | undefined;
+  },
+  storage: ConstructorParameters<typeof VolumeFiles>[1] = {},
+): VolumeFiles | null {
   const [own, mounts] = [dirs.volumeDir ?? null, dirs.volumeMounts ?? null];
-  return own === null && mounts === null ? null : new VolumeFiles({ own, mounts });
+  return own === null && mounts === null ? null : new VolumeFiles({ own, mounts }, storage);
 }
 
 const isSize = (bytes: number): boolean => Number.isSafeInteger(bytes) && bytes > 0;

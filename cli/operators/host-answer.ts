@@ -14,6 +14,8 @@ export interface ListedHost {
 export interface ShownHost extends ListedHost {
   /** The bare metal node. Null if the host is none, absent in answers of older apis. */
   readonly node?: ShownNode | null;
+  /** Why no server can be built on the host at present. Null if one can, absent in answers of older apis. */
+  readonly closed_because?: string | null;
   readonly root_provider: string;
   readonly agent: string;
   readonly seen_at: string | null;

@@ -35,6 +35,7 @@ export function hostText(host: ShownHost): string {
   const fields = [
     ["host", `${host.host} (cell ${host.cell})`],
     ["state", describeState(host)],
+    ...(host.closed_because ? [["closed for new servers", host.closed_because]] : []),
     ...(host.node ? [["bare metal node", describeNode(host.node)]] : []),
     ["zone", host.zone],
     ["aggregates", host.aggregates.map(({ id, name }) => `${name} (${id})`).join(", ") || "none"],

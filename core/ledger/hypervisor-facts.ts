@@ -24,6 +24,8 @@ export interface HypervisorFacts {
   readonly cpuInfo: Readonly<Record<string, unknown>>;
   /** When the host booted, in milliseconds since the epoch, or 0 when that is unknown. */
   readonly bootedAtMs: number;
+  /** Why no server can be built on the host at present. Absent if one can. */
+  readonly closedBecause?: string;
   /** Absent unless the host is a bare metal node. */
   readonly node?: NodeFacts;
 }

@@ -16,6 +16,14 @@ export function driverWarnings(logger: Logger) {
         { imageId, path },
         "the checked copy of an image was changed on this host; it is made again from the image's file, and guests that were built on it read what was changed until they are stopped and started: find out what wrote to it",
       ),
+    onStorage: (directory: string, silence: string | null) => {
+      if (silence === null) logger.info({ directory }, "the storage of a directory answers again");
+      else
+        logger.error(
+          { directory, reason: silence },
+          "the storage of a directory does not answer; guests go on, and what needs it waits: see whether its file system is mounted and its server runs",
+        );
+    },
     onFunctionsKept: (guest: GuestName | { readonly dir: string }, error: unknown) =>
       logger.error(
         { ...guest, err: error },

@@ -91,6 +91,8 @@ export const HostConfig = Type.Object(
 export type HostConfig = Static<typeof HostConfig> & {
   /** The states of the bare metal node, which its driver adds. A hosts file cannot have it. */
   readonly node?: NodeFacts;
+  /** Why no server can be built on the host at present, which its driver adds. */
+  readonly closedBecause?: string;
 };
 /** A host, or a provider below it. */
 export type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | "traits"> & {
@@ -158,7 +160,7 @@ export function treeOf(host: HostConfig, ofDriver: readonly string[] = [], boote
 }
 
 /** Fills missing fields with the fake driver's values. */
-function hypervisorOf({ hypervisor = {}, node }: HostConfig, bootedAtMs: number): HypervisorReport {
+function hypervisorOf({ hypervisor = {}, node, closedBecause = "" }: HostConfig, bootedAtMs: number): HypervisorReport {
   const supported = hypervisor.supported_instances ?? [["x86_64", "fake", "hvm"]];
   return {
     type: hypervisor.type ?? "fake",
@@ -171,6 +173,7 @@ function hypervisorOf({ hypervisor = {}, node }: HostConfig, bootedAtMs: number)
     cpuInfo: JSON.stringify(hypervisor.cpu_info ?? {}),
     bootedAtMs,
     node,
+    closedBecause,
   };
 }
 

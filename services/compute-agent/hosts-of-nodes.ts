@@ -53,7 +53,7 @@ export function hostsWithoutNodes(source: HostSource): HostSource {
 }
 
 /** Reserves everything that the host offers. Source: Nova's driver for Ironic, which reserves the node's only unit. */
-function reserved<Provider extends ProviderConfig>(provider: Provider): Provider {
+export function reserved<Provider extends ProviderConfig>(provider: Provider): Provider {
   const inventories = Object.entries(provider.inventories ?? {}).map(([resourceClass, inventory]) => [
     resourceClass,
     { ...inventory, reserved: inventory.total },

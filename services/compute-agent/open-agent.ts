@@ -80,6 +80,7 @@ export function openAgent(
     async start() {
       await probes.start();
       await consoles?.start();
+      await opened.ready?.();
       await agent.start();
     },
     close: closeOnce(async () => {

@@ -6,7 +6,7 @@ import type { Driver } from "./driver.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
-import { hostsOfNodes, hostsWithoutNodes } from "./hosts-of-nodes.ts";
+import { hostsOfNodes, hostsWithoutNodes, reserved } from "./hosts-of-nodes.ts";
 import type { GuestName } from "./journal.ts";
 import type { LxdDriver } from "./lxd/lxd-driver.ts";
 import { openLxdDriver } from "./lxd/open-lxd-driver.ts";
@@ -30,6 +30,8 @@ export interface OwnedDriver {
 /** The driver of an agent's process, with the hosts that it works on. */
 export interface OpenedDriver extends OwnedDriver {
   readonly source: HostSource;
+  /** Rejects with a SettingsError if guests cannot be built as the settings say. Absent if nothing has to be looked at. */
+  ready?(): Promise<void>;
   /** The bare metal nodes that no further server can have, with the reasons. Absent if the driver has no nodes. */
   closedNodes?(): Readonly<Record<string, string>>;
   /** Writes nothing of the nodes any more. Called before the journal's lock is released. Absent if the driver has no nodes. */
@@ -66,8 +68,11 @@ export function openDriver(options: AgentOptions, surroundings: DriverSurroundin
 interface OpenedReal {
   readonly driver: QemuDriver | LxdDriver;
   readonly hypervisor: Hypervisor;
-  /** `onChanged` is called when `hypervisor` has changed. Absent if it never changes. */
+  /** `onChanged` is called when `hypervisor` or `closedBecause` has changed. Absent if they never change. */
   watch?(onChanged: () => void): void;
+  ready?(): Promise<void>;
+  /** Why no guest can be built at present, or null. Absent if one always can. */
+  closedBecause?(): string | null;
   close?(): void;
 }
 
@@ -82,7 +87,8 @@ function openReal(
   const { driver } = opened;
   const source = withHypervisor(hosts, opened);
   const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
-  return { driver, source, guests, close: () => (opened.close === undefined ? driver.close() : opened.close()) };
+  const close = () => (opened.close === undefined ? driver.close() : opened.close());
+  return { driver, source, guests, close, ...(opened.ready && { ready: () => opened.ready?.() ?? Promise.resolve() }) };
 }
 
 function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
@@ -117,15 +123,23 @@ function logNode(logger: Logger, host: string, reason: string | null): void {
   else logger.info({ host, reason }, "no further server can have the bare metal node, for the given reason");
 }
 
-/** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay, and so do CPU flags that an operator has written. */
-function withHypervisor(source: HostSource, opened: Pick<OpenedReal, "hypervisor" | "watch">): HostSource {
+/**
+ * Adds the driver's facts about the hypervisor to the hosts. Their other facts stay, and so do CPU flags that an operator has written. Hosts on which no guest can be built are
+ * reserved, so that no server claims them.
+ */
+function withHypervisor(
+  source: HostSource,
+  opened: Pick<OpenedReal, "hypervisor" | "watch" | "closedBecause">,
+): HostSource {
   let last: LookAtHosts | null = null;
   const withFacts = (seen: LookAtHosts): LookAtHosts => ({
     ...seen,
     hosts: seen.hosts.map((host) => {
       const flags = host.hypervisor?.guest_cpu_flags ?? opened.hypervisor.guest_cpu_flags;
       const ofCpus = flags === undefined ? {} : { guest_cpu_flags: flags };
-      return { ...host, hypervisor: { ...host.hypervisor, ...opened.hypervisor, ...ofCpus } };
+      const closedBecause = opened.closedBecause?.() ?? "";
+      const closed = closedBecause === "" ? host : { ...reserved(host), closedBecause };
+      return { ...closed, hypervisor: { ...host.hypervisor, ...opened.hypervisor, ...ofCpus } };
     }),
   });
   const look = () => {

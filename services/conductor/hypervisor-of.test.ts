@@ -11,6 +11,7 @@ const report: HypervisorReport = {
   cpuInfo: '{"arch":"x86_64","topology":{"cells":2}}',
   bootedAtMs: 1_700_000_000_000,
   node: undefined,
+  closedBecause: "",
 };
 
 test("accepts what an agent reports about its hypervisor", () => {
@@ -28,6 +29,8 @@ test("accepts what an agent reports about its hypervisor", () => {
   expect(hypervisorOfReport({ ...report, node: { ...node, closedBecause: "x".repeat(5_000) } })).toMatchObject({
     node: { closedBecause: "x".repeat(1_000) },
   });
+  const closedBecause = "the directory of guests /guests has not answered for 15 s or longer";
+  expect(hypervisorOfReport({ ...report, closedBecause })).toMatchObject({ closedBecause });
   expect(hypervisorOfReport(undefined)).toBeUndefined();
   expect(hypervisorOfReport({ ...report, cpuInfo: "" })).toMatchObject({ cpuInfo: {} });
 });

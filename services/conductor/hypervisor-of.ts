@@ -38,6 +38,7 @@ export function hypervisorOfReport(
   return {
     ...{ type, version, hostIp, metrics, cpuInfo, bootedAtMs },
     ...(report.node && { node: nodeOf(report.node) }),
+    ...(report.closedBecause !== "" && { closedBecause: shortened(report.closedBecause) }),
     supportedInstances: supportedInstances.map(
       ({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode] as const,
     ),
@@ -46,8 +47,10 @@ export function hypervisorOfReport(
 
 /** The reason may contain a text of the hosts file, so it is cut and not refused. */
 function nodeOf({ provisionState, powerState, closedBecause }: NodeReport): NodeFacts {
-  return { provisionState, powerState, closedBecause: [...closedBecause].slice(0, REASON_CHARS_MAX).join("") };
+  return { provisionState, powerState, closedBecause: shortened(closedBecause) };
 }
+
+const shortened = (reason: string): string => [...reason].slice(0, REASON_CHARS_MAX).join("");
 
 function parseCpuInfo(text: string): Readonly<Record<string, unknown>> | null {
   if (text === "") return {};

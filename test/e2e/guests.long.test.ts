@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
-import { QemuGuest } from "../../adapters/qemu/qemu-guest.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { eventually } from "../rigs/eventually.ts";
 import {
@@ -137,7 +136,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     const attached = await cloud.compute.call("POST", interfaces, { interfaceAttachment: { port_id: portId } });
     expect(attached.status).toBe(200);
     const devices = () =>
-      guests(id).map((guest) => QemuGuest.load(guest.dir)?.record.machine.interfaces.map(({ slot }) => slot));
+      guests(id).map((guest) => readGuestRecord(guest.dir)?.machine.interfaces.map(({ slot }) => slot));
     expect(devices()).toEqual([[1]]);
     const to = await cloud.compute.changed(id, "os-migrateLive", "ACTIVE", { host: null, block_migration: "auto" });
     expect(to).not.toBe(host);

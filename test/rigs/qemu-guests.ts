@@ -10,7 +10,8 @@ import { parseNumberList } from "../../core/discovery/parse-values.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import type { MachineDefaults } from "../../services/compute-agent/qemu/machine-of-server.ts";
-import { QemuDriver, type QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver.ts";
+import { QemuDriver } from "../../services/compute-agent/qemu/qemu-driver.ts";
+import type { QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver-options.ts";
 
 const PROGRAMS = ["qemu-system-x86_64", "qemu-img", "genisoimage"];
 

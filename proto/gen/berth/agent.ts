@@ -206,7 +206,14 @@ export interface HypervisorReport {
   /** When the host booted, in milliseconds since the epoch, or 0 when the agent does not know. */
   bootedAtMs: number;
   /** Present if the host is a bare metal node. Older conductors ignore it. */
-  node: NodeReport | undefined;
+  node:
+    | NodeReport
+    | undefined;
+  /**
+   * Why no server can be built on the host at present, as a sentence without its full stop. Its inventories are then reserved. Empty if one can.
+   * Older conductors ignore it.
+   */
+  closedBecause: string;
 }
 
 export interface HypervisorReport_MetricsEntry {
@@ -1926,6 +1933,7 @@ function createBaseHypervisorReport(): HypervisorReport {
     cpuInfo: "",
     bootedAtMs: 0,
     node: undefined,
+    closedBecause: "",
   };
 }
 
@@ -1954,6 +1962,9 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
     }
     if (message.node !== undefined) {
       NodeReport.encode(message.node, writer.uint32(66).fork()).join();
+    }
+    if (message.closedBecause !== "") {
+      writer.uint32(74).string(message.closedBecause);
     }
     return writer;
   },
@@ -2038,6 +2049,14 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
             message.node = NodeReport.decode(reader, reader.uint32());
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.closedBecause = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2073,6 +2092,7 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
     message.node = (object.node !== undefined && object.node !== null)
       ? NodeReport.fromPartial(object.node)
       : undefined;
+    message.closedBecause = object.closedBecause ?? "";
     return message;
   },
 };

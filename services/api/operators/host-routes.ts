@@ -56,6 +56,8 @@ const HostTree = Type.Object({
 });
 const HostAnswer = Type.Object({
   ...HostFields,
+  /** Why no server can be built on the host at present. */
+  closed_because: NullableString,
   /** The bare metal node, in Ironic's words. Null if the host is none. */
   node: Type.Union([
     Type.Object({ provision_state: Type.String(), power_state: Type.String(), closed_because: NullableString }),
@@ -130,6 +132,7 @@ async function showHost({ stores, cells }: OperatorDeps, name: string) {
   return {
     ...hostView(host, cell.name, zones, failures),
     node: nodeView(host.hypervisor.node),
+    closed_because: host.hypervisor.closedBecause ?? null,
     root_provider: host.rootProvider,
     agent: host.agentId,
     seen_at: host.seenAtMs === null ? null : isoSeconds(host.seenAtMs),

@@ -16,7 +16,8 @@ import {
 } from "../../../test/rigs/qemu-guests.ts";
 import { standInQemu, usableCard, VFS } from "../../../test/rigs/stand-in-devices.ts";
 import type { PrepareOrder } from "../driver.ts";
-import type { QemuDriver, QemuDriverOptions } from "./qemu-driver.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
+import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 
 const NEVER = new AbortController().signal;
 const PLACE = { provider: "card", resourceClass: "SRIOV_NET_VF", addresses: VFS, mdev: null };

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync } from "node:fs";
+import { mkdir, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, loadGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import type { StorageGate } from "../../../runtime/storage-gate.ts";
 
 const DIR_PREFIX = "guest-";
 
@@ -10,37 +11,75 @@ export interface GuestDir {
   readonly record: GuestRecord;
 }
 
-/** The directory of an attempt's guest. Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */
-export function guestDirOf(instancesPath: string, attemptId: string): string {
-  const name = encodeURIComponent(attemptId).replaceAll("%2F", "+");
-  return join(instancesPath, `${DIR_PREFIX}${name}`);
+/** A guest's directory with its record, or null if the record cannot be read or is missing. */
+export interface FoundGuestDir {
+  readonly dir: string;
+  readonly record: GuestRecord | null;
 }
 
-/** All guests of the directory, which may be those of several hosts. Throws a QemuError if a record cannot be read. */
-export function guestDirs(instancesPath: string): readonly GuestDir[] {
-  return dirsIn(instancesPath).flatMap((dir) => {
-    const record = readGuestRecord(dir);
-    return record === null ? [] : [{ dir, record }];
-  });
-}
+/**
+ * The directory of the guests, which may be those of several hosts. Its storage may hang: each method then rejects with a SilentStorageError, unless it says that it waits.
+ */
+export class GuestDirs {
+  readonly #given: string;
+  readonly storage: StorageGate;
+  #path: string | null = null;
 
-/** The same as `guestDirs`, with null for each record that cannot be read or is missing. */
-export function foundGuestDirs(
-  instancesPath: string,
-): readonly { readonly dir: string; readonly record: GuestRecord | null }[] {
-  return dirsIn(instancesPath).map((dir) => ({ dir, record: foundRecord(dir) }));
-}
+  constructor(path: string, storage: StorageGate) {
+    this.#given = path;
+    this.storage = storage;
+  }
 
-/** Null for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
-export function foundRecord(dir: string): GuestRecord | null {
-  try {
-    return readGuestRecord(dir);
-  } catch {
-    return null;
+  /** Makes the directory if it is missing, and finds its real path: the processes of guests are known by it. Rejects with the system's error if it cannot be used. */
+  async open(): Promise<void> {
+    this.#path ??= await this.storage.look(async () => {
+      await mkdir(this.#given, { recursive: true, mode: 0o700 });
+      return realpath(this.#given);
+    });
+  }
+
+  /** The directory of an attempt's guest, in the directory that has been opened. Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */
+  readonly dirOf = (attemptId: string): string => {
+    const name = encodeURIComponent(attemptId).replaceAll("%2F", "+");
+    return join(this.#path ?? this.#given, `${DIR_PREFIX}${name}`);
+  };
+
+  /** All guests. Rejects with a QemuError if a record cannot be read. */
+  async all(): Promise<readonly GuestDir[]> {
+    await this.open();
+    return this.storage.look(async () => {
+      const all: GuestDir[] = [];
+      for (const dir of await this.#dirs()) {
+        const record = await loadGuestRecord(dir);
+        if (record !== null) all.push({ dir, record });
+      }
+      return all;
+    });
+  }
+
+  /** All guests, also those that are damaged. */
+  async found(): Promise<readonly FoundGuestDir[]> {
+    await this.open();
+    return this.storage.look(async () => {
+      const all: FoundGuestDir[] = [];
+      for (const dir of await this.#dirs()) all.push({ dir, record: await recordIfReadable(dir) });
+      return all;
+    });
+  }
+
+  /** The record of a guest. Null if it is missing or damaged, since it must be possible to remove such a guest nevertheless. */
+  foundRecord(dir: string): Promise<GuestRecord | null> {
+    return this.storage.look(() => recordIfReadable(dir));
+  }
+
+  async #dirs(): Promise<readonly string[]> {
+    const path = this.#path ?? this.#given;
+    const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [];
+      throw error;
+    });
+    return names.filter((name) => name.startsWith(DIR_PREFIX)).map((name) => join(path, name));
   }
 }
 
-function dirsIn(instancesPath: string): readonly string[] {
-  const names = existsSync(instancesPath) ? readdirSync(instancesPath) : [];
-  return names.filter((name) => name.startsWith(DIR_PREFIX)).map((name) => join(instancesPath, name));
-}
+const recordIfReadable = (dir: string): Promise<GuestRecord | null> => loadGuestRecord(dir).catch(() => null);

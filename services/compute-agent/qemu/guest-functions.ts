@@ -8,7 +8,7 @@ import { bootId } from "../../../runtime/boot-id.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Ticker } from "../../../runtime/ticker.ts";
 import type { GuestName } from "../journal.ts";
-import { foundGuestDirs } from "./guest-dirs.ts";
+import type { GuestDirs } from "./guest-dirs.ts";
 
 /** How long a card that keeps the settings of a function is left alone before it is told again. */
 const CLEAR_AGAIN_MS = 60_000;
@@ -35,7 +35,7 @@ export interface GuestFunctions {
   /** Clears them when the QEMU of a guest has ended that keeps its devices. What a card keeps is told to the operator: nobody gets such a function before the guest is destroyed, and then the card is told again. */
   releaseStopped(guest: DeviceGuest): Promise<void>;
   /** Clears the functions that an earlier process has left, and from now on repeats this for those that a card keeps. A function that a guest uses is left alone. */
-  start(): void;
+  start(): Promise<void>;
   close(): void;
 }
 
@@ -48,8 +48,8 @@ interface ReleasedGuest {
 export interface FunctionsOptions {
   /** The root of the files of /sys and /dev that describe the host's devices. */
   readonly sysroot: string;
-  /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
-  readonly instancesPath: string;
+  /** The directory of the guests. */
+  readonly dirs: Pick<GuestDirs, "found">;
   /** Runs the programs that configure the host's network cards. The host's own if absent. */
   readonly runProgram?: RunProgram | undefined;
   /** The file in which functions are noted that cards were told of. Without it the notes end with the process. */
@@ -61,7 +61,7 @@ export interface FunctionsOptions {
 
 export function functionsOfGuests({
   sysroot,
-  instancesPath,
+  dirs,
   runProgram,
   functionNotes,
   clock,
@@ -71,10 +71,10 @@ export function functionsOfGuests({
   const functions = new VirtualFunctions(sysroot, runProgram, notes);
   const isUsedExceptBy =
     (except: string | null): IsUsed =>
-    (address, noted) => {
+    async (address, noted) => {
       // The directory of the guest that is noted may have been removed under its QEMU, or its record may be an older one.
       const holder = noted === undefined ? [] : [{ dir: noted, record: null }];
-      const guests = [...foundGuestDirs(instancesPath), ...holder];
+      const guests = [...(await dirs.found()), ...holder];
       return guests.some(({ dir, record }) => dir !== except && runsWith(dir, record, address));
     };
   const release: GuestFunctions["release"] = ({ dir, record }, devices) => {
@@ -86,6 +86,8 @@ export function functionsOfGuests({
   /** The guests whose functions a card keeps, as the operator was told. */
   const told = new Set<string>();
   const clearLeft = async (): Promise<void> => {
+    // While nobody knows which guests there are, no card is told anything.
+    await dirs.found();
     const kept = await functions.clearLeft(isUsedExceptBy(null));
     for (const { dir, error } of kept) if (!told.has(dir)) onFunctionsKept?.({ dir }, error);
     told.clear();
@@ -105,8 +107,8 @@ export function functionsOfGuests({
         onFunctionsKept?.({ host, serverUuid, attemptId }, error);
       }
     },
-    start: () => {
-      for (const { dir, record } of foundGuestDirs(instancesPath)) {
+    start: async () => {
+      for (const { dir, record } of await dirs.found().catch(() => [])) {
         const devices = portFunctions(record?.pinning?.devices);
         const [first] = devices;
         if (first !== undefined && runsWith(dir, record, first.address)) functions.remember({ dir, devices });

@@ -211,7 +211,7 @@ export async function endRescue(guest: QemuGuest): Promise<void> {
   if (guest.record.rescue === undefined) return;
   await guest.change({ runningIn: null });
   await guest.end();
-  await rm(join(guest.dir, RESCUE_DISK.file), { force: true });
+  await guest.storage.work(() => rm(join(guest.dir, RESCUE_DISK.file), { force: true }), { isSlow: true });
   await guest.change({ rescue: undefined });
 }
 

@@ -103,7 +103,7 @@ describe.skipIf(skipped !== null)(
     /** What QEMU's own monitor says about the guest's devices, by a connection of its own between two processes of the agent. */
     async function asked<Value>(guest: GuestName, ask: (qemu: QemuGuest) => Promise<Value>): Promise<Value> {
       driver.close();
-      const qemu = QemuGuest.load(onDisk(guest).dir)!;
+      const qemu = (await QemuGuest.load(onDisk(guest).dir))!;
       try {
         return await ask(qemu);
       } finally {

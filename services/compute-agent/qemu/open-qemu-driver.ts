@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -10,6 +10,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
+import { SilentStorageError } from "../../../runtime/storage-gate.ts";
 import { driverWarnings } from "../driver-warnings.ts";
 import type { HostConfig } from "../host-config.ts";
 import type { GuestName } from "../journal.ts";
@@ -31,8 +32,15 @@ export interface OpenedQemuDriver {
   readonly driver: QemuDriver;
   /** Hypervisor facts for filters and weighers, used for hosts whose configuration does not state them. */
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
-  /** `onChanged` is called when `hypervisor` has changed. */
+  /** `onChanged` is called when `hypervisor` or `closedBecause` has changed. */
   watch(onChanged: () => void): void;
+  /**
+   * Resolves when the directory of the guests can be used, and also if its storage does not answer now, since the agent has to say so. Rejects with a SettingsError if it
+   * cannot be used.
+   */
+  ready(): Promise<void>;
+  /** Why no guest can be built here at present, or null. */
+  closedBecause(): string | null;
   /** Leaves the guests as they are. */
   close(): void;
 }
@@ -54,11 +62,9 @@ export function openQemuDriver(
   { clock, logger, layoutOf, cpuFlagsFile, functionNotes }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
-  const { given, imagesPath } = givenPaths(settings);
+  const { instancesPath, imagesPath } = givenPaths(settings);
   refuseTwoLists(settings);
   const version = versionOf(program);
-  // The guests' processes are known by their real working directories.
-  const instancesPath = madeDirectory(given);
   // This is found out once, when the first guest is built, because it may take half a minute.
   let chosen: Promise<ChosenAccel> | null = null;
   const accelOf = (): Promise<ChosenAccel> => {
@@ -92,8 +98,8 @@ export function openQemuDriver(
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
     functionNotes,
-    volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
-    volumeMounts: settings.volumeMounts === null ? undefined : volumeDirectory(settings.volumeMounts, logger),
+    volumeDir: settings.volumeDir === null ? undefined : resolve(settings.volumeDir),
+    volumeMounts: settings.volumeMounts === null ? undefined : resolve(settings.volumeMounts),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
@@ -103,25 +109,35 @@ export function openQemuDriver(
   });
   const hypervisor = hypervisorOf(settings, version);
   const watchers: (() => void)[] = [];
-  if (cpuFlagsFile !== undefined) {
-    cpuOffers.learn((flags) => {
-      hypervisor.guest_cpu_flags = flags;
-      for (const onChanged of watchers) onChanged();
-    });
-    const kept = cpuOffers.kept();
-    if (kept !== null) hypervisor.guest_cpu_flags = kept;
-  }
-  const close = () => {
-    cpuOffers.close();
-    driver.close();
+  const tell = (): void => {
+    for (const onChanged of watchers) onChanged();
   };
-  return { driver, hypervisor, watch: (onChanged) => void watchers.push(onChanged), close };
+  driver.watchStorage(tell);
+  if (cpuFlagsFile !== undefined) followCpuFlags(hypervisor, cpuOffers, tell);
+  const close = () => {
+    for (const one of [cpuOffers, driver]) one.close();
+  };
+  return {
+    ...{ driver, hypervisor, close, closedBecause: () => driver.closedBecause },
+    watch: (onChanged) => void watchers.push(onChanged),
+    ready: () => readyToBuild(driver, settings, logger),
+  };
+}
+
+/** Adds the flags of guests' CPUs to the facts about the hypervisor: those that are kept at once, and QEMU's answer when it comes. */
+function followCpuFlags(hypervisor: OpenedQemuDriver["hypervisor"], offers: KnownCpuOffers, tell: () => void): void {
+  offers.learn((flags) => {
+    hypervisor.guest_cpu_flags = flags;
+    tell();
+  });
+  const kept = offers.kept();
+  if (kept !== null) hypervisor.guest_cpu_flags = kept;
 }
 
 /** The directories of guests and images. Throws a SettingsError when one is missing. */
 function givenPaths(settings: Pick<QemuSettings, "imagesPath"> & { readonly instancesPath: string }) {
-  const given = resolve(settings.instancesPath);
-  if (given === "/")
+  const instancesPath = resolve(settings.instancesPath);
+  if (instancesPath === "/")
     throw new SettingsError(
       "BERTH_INSTANCES_PATH (--instances-path) is missing: --driver qemu needs a directory for the disks of guests",
     );
@@ -129,7 +145,7 @@ function givenPaths(settings: Pick<QemuSettings, "imagesPath"> & { readonly inst
     throw new SettingsError(
       "BERTH_IMAGES_PATH (--images-path) is missing: --driver qemu needs the directory of images",
     );
-  return { given, imagesPath: resolve(settings.imagesPath) };
+  return { instancesPath, imagesPath: resolve(settings.imagesPath) };
 }
 
 function logHandedOver(logger: Logger, { host, serverUuid, attemptId }: GuestName, haltedMs: number): void {
@@ -182,24 +198,29 @@ const traitsOf = ({ vncEnabled, videoModel }: Pick<QemuSettings, "vncEnabled" | 
   ...(vncEnabled ? [`COMPUTE_GRAPHICS_MODEL_${videoModel.toUpperCase()}`] : []),
 ];
 
-function madeDirectory(path: string): string {
+async function readyToBuild(
+  driver: QemuDriver,
+  { volumeDir, volumeMounts }: Pick<QemuSettings, "volumeDir" | "volumeMounts">,
+  logger: Logger,
+): Promise<void> {
+  for (const dir of [volumeDir, volumeMounts]) if (dir !== null) warnOfMissing(resolve(dir), logger);
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    return realpathSync(path);
+    await driver.open();
   } catch (error) {
+    // The driver has told the operator.
+    if (error instanceof SilentStorageError) return;
     throw new SettingsError(`BERTH_INSTANCES_PATH (--instances-path) cannot be used: ${messageOf(error)}`);
   }
 }
 
 /**
- * The path of the directory of volumes. The agent starts also without the directory, for its guests that have no volumes. It never makes the
- * directory, since the storage may only not be mounted yet.
+ * The agent starts also without the directory of volumes, for its guests that have no volumes. It never makes the directory, since the storage may only not be
+ * mounted yet. Nobody waits for this: the storage may hang.
  */
-function volumeDirectory(given: string, logger: Logger): string {
-  const dir = resolve(given);
-  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true)
-    logger.warn({ volumeDir: dir }, "the directory of volumes is not there, so no volume can be attached until it is");
-  return dir;
+function warnOfMissing(volumeDir: string, logger: Logger): void {
+  const warn = () =>
+    logger.warn({ volumeDir }, "the directory of volumes is not there, so no volume can be attached until it is");
+  stat(volumeDir).then((found) => (found.isDirectory() ? undefined : warn()), warn);
 }
 
 function versionOf(program: string): number {

@@ -2,7 +2,7 @@ import { link, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
 import { createDisk } from "../../../adapters/qemu/disk-image.ts";
-import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, loadGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import type { BaseImage, ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -18,6 +18,7 @@ import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { movesMemory, type PrepareControl, type PrepareOrder, staysPaused } from "../driver.ts";
+import type { GuestDirs } from "./guest-dirs.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
@@ -57,8 +58,7 @@ export interface PreparerOptions {
   readonly sysroot: string;
   /** What the host's network cards know of the guest's virtual functions. */
   readonly functions: GuestFunctions;
-  /** The directory of an attempt's guest. */
-  readonly dirOf: (attemptId: string) => string;
+  readonly dirs: GuestDirs;
 }
 
 const GIB = 1_024 ** 3;
@@ -71,11 +71,12 @@ export async function prepareGuest(
   order: PrepareOrder,
   control: PrepareControl & { readonly onEvent: (event: QmpEvent | null) => void },
 ): Promise<QemuGuest> {
-  const dir = options.dirOf(order.attemptId);
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const { storage } = options.dirs;
+  const dir = options.dirs.dirOf(order.attemptId);
+  await storage.work(() => mkdir(dir, { recursive: true, mode: 0o700 }));
   for (const volume of order.server.volumes)
     await ensureFile(options.volumes, volume, { mayCreate: order.movedFrom === null });
-  const shared = sharedSourceOf(options, order);
+  const shared = await sharedSourceOf(options, order);
   const built =
     shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
   control.signal.throwIfAborted();
@@ -97,6 +98,7 @@ export async function prepareGuest(
     dir,
     { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
     control.onEvent,
+    storage,
   );
   if (receives !== "memory") {
     await ensureVolumeBus(guest, options.volumes);
@@ -124,10 +126,13 @@ export async function prepareGuest(
  * The record of the guest that moves here, if its files are visible on this host because both hosts have the same directory. Only a live move
  * and an evacuation continue with the same disks. Every other move keeps the source's disks as they are, so that it can be reverted.
  */
-function sharedSourceOf({ dirOf }: PreparerOptions, { movedFrom, serverUuid }: PrepareOrder): SharedSource | null {
+async function sharedSourceOf(
+  { dirs }: PreparerOptions,
+  { movedFrom, serverUuid }: PrepareOrder,
+): Promise<SharedSource | null> {
   if (movedFrom === null || !(movesMemory({ movedFrom }) || movedFrom.by === "evacuate")) return null;
-  const dir = dirOf(movedFrom.attemptId);
-  const record = readGuestRecord(dir);
+  const dir = dirs.dirOf(movedFrom.attemptId);
+  const record = await dirs.storage.work(() => loadGuestRecord(dir));
   const isIt = record?.host === movedFrom.host && record.serverUuid === serverUuid;
   return record !== null && isIt ? { dir, record } : null;
 }
@@ -153,7 +158,7 @@ async function linkDisks(
     ...machine.disks.map(({ file }) => file),
     ...(machine.configDrive === null ? [] : [machine.configDrive]),
   ];
-  for (const file of files) await link(join(from, file), join(dir, file));
+  for (const file of files) await options.dirs.storage.work(() => link(join(from, file), join(dir, file)));
   const { accel } = options.defaults;
   return { machine: { ...machine, name: order.attemptId, accel }, baseSha512 };
 }
@@ -181,7 +186,8 @@ async function buildDisks(
   if (root !== undefined) await createDisk(join(dir, root.file), rootBytes(order, base), base);
   for (const [index, { bytes }] of blankDisks.entries())
     await createDisk(join(dir, further[index]?.file ?? ""), bytes, null);
-  await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
+  const write = () => writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
+  await options.dirs.storage.work(write, { isSlow: true });
   const bus = options.volumes === null ? {} : { hasVolumeBus: true };
   return { machine: { ...machine, ...bus }, baseSha512: base?.sha512 ?? "" };
 }

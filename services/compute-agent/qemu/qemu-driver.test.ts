@@ -28,7 +28,8 @@ import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
 import { openQemuDriver } from "./open-qemu-driver.ts";
-import { QemuDriver, type QemuDriverOptions } from "./qemu-driver.ts";
+import { QemuDriver } from "./qemu-driver.ts";
+import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 
 let dir: string;
 let driver: QemuDriver | null = null;
@@ -60,6 +61,8 @@ function opened(options: Partial<QemuDriverOptions> = {}): QemuDriver {
       shutdownMs: 1_000,
       pressAgainMs: 1_000,
     },
+    // The clock goes on by minutes while a file is being read.
+    silentAfterMs: Number.MAX_SAFE_INTEGER,
     onUnknown: ({ attemptId }) => unknown.push(attemptId),
     defaults: () => Promise.reject(new Error("no guest is built here")),
     ...options,
@@ -197,16 +200,20 @@ test("finds the QEMU of a guest also when the instances path is a symbolic link"
   }
 });
 
-test("an instances path that cannot be used is an error of the settings", () => {
+test("an instances path that cannot be used is an error of the settings", async () => {
   writeFileSync(join(dir, "file"), "");
-  const open = () => openQemuDriver(settingsFor(join(dir, "file", "instances")), surroundings);
-  expect(open).toThrow(SettingsError);
-  expect(open).toThrow(/BERTH_INSTANCES_PATH \(--instances-path\) cannot be used: ENOTDIR/);
+  const made = openQemuDriver(settingsFor(join(dir, "file", "instances")), surroundings);
+  onTestFinished(made.close);
+  const ready = made.ready();
+  await expect(ready).rejects.toThrow(SettingsError);
+  await expect(ready).rejects.toThrow(/BERTH_INSTANCES_PATH \(--instances-path\) cannot be used: ENOTDIR/);
 });
 
 test("an instances path that does not exist yet is made", async () => {
-  openWith(join(dir, "new", "instances"));
-  await eventually("the directory", () => realpathSync(join(dir, "new", "instances")).endsWith("instances"));
+  const made = openQemuDriver(settingsFor(join(dir, "new", "instances")), surroundings);
+  onTestFinished(made.close);
+  await made.ready();
+  expect(realpathSync(join(dir, "new", "instances")).endsWith("instances")).toBe(true);
 });
 
 test("two ports with one MAC address are two interfaces, and the one that is taken away leaves the other", async () => {

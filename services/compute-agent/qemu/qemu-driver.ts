@@ -1,26 +1,26 @@
-import { mkdir } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { existingMdevs } from "../../../adapters/qemu/host-devices.ts";
-import { type DamagedCopy, ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
+import { type QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
-import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
+import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb, VolumeStep } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
-import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
+import { Turns } from "../../../runtime/turns.ts";
 import type {
   Driver,
   DriverCapability,
@@ -31,7 +31,7 @@ import type {
   PrepareOrder,
   PrepareOutcome,
 } from "../driver.ts";
-import { type CpuHolder, GuestPins } from "../guest-pins.ts";
+import { GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
@@ -39,62 +39,21 @@ import { changeGuestVolume } from "./change-guest-volume.ts";
 import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
-import { foundRecord, guestDirOf, guestDirs } from "./guest-dirs.ts";
-import { type FunctionsOptions, functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
+import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
-import type { MachineDefaults } from "./machine-of-server.ts";
+import { HostStorage } from "./host-storage.ts";
+import { KnownGuests } from "./known-guests.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { qemuCapabilities, qemuTraits } from "./qemu-capabilities.ts";
+import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 import { releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
-
-export interface QemuDriverOptions extends FunctionsOptions {
-  readonly program: string;
-  /** The directory in which images are found under their ids. */
-  readonly imagesPath: string;
-  /** The directory of the checked copies on which guests' disks are built. */
-  readonly imageCache: string;
-  /** The directory of the files of volumes, which hosts share. Without it guests have no volumes. */
-  readonly volumeDir?: string | undefined;
-  /** The directory below which Cinder's exports are mounted. Without it guests have no volumes of Cinder. */
-  readonly volumeMounts?: string | undefined;
-  /** The address of this host at which prepared guests wait for others. */
-  readonly transferHost: string;
-  /** Whether guests that arrive here are encrypted on their way. */
-  readonly hasSecretTransfers: boolean;
-  /** What guests reach in QEMU's own network, from their next boot on. */
-  readonly userNetwork: UserNetwork;
-  /** Traits of the guests' hardware. None if absent. */
-  readonly traits?: readonly string[];
-  /** Whether clients may open the displays of guests that have one. */
-  readonly hasDisplays: boolean;
-  /** How long a guest may take to power off by itself. */
-  readonly shutdownMs: number;
-  /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
-  readonly pressAgainMs: number;
-  /** How long a destination may be silent when it is asked for the disks that it has prepared. */
-  readonly disksAnswerMs?: number | undefined;
-  /** The limit for the memory of a live move. When it is absent, there is no limit. */
-  readonly bytesPerSecond?: number | undefined;
-  /** Called for each guest that was handed over while it ran, with the time for which it had stood still by then. */
-  readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
-  /** Called at the start for each guest with CPUs that are no longer in its host's dedicated set. */
-  readonly onStrayCpus?: (guest: CpuHolder) => void;
-  /** Called for each checked copy of an image that was changed since. */
-  readonly onDamaged?: (copy: DamagedCopy) => void;
-  /** Called for each guest whose state cannot be found out. */
-  readonly onUnknown?: (guest: GuestName, error: unknown) => void;
-  /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
-  readonly layoutOf?: (host: string) => MachineLayout | null;
-  /** Returns the settings that apply to every guest. Called for each build. */
-  readonly defaults: () => Promise<MachineDefaults>;
-}
 
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
@@ -107,7 +66,9 @@ export class QemuDriver implements Driver {
   readonly #images: ImageCache;
   readonly #snapshots: SnapshotStore;
   readonly #volumes: VolumeFiles | null;
-  readonly #guests = new Map<string, QemuGuest>();
+  readonly #storage: HostStorage;
+  readonly #guests: KnownGuests;
+  readonly #removals = new Turns<string>();
   readonly #calledOff: CalledOffMoves;
   readonly #pins: GuestPins;
   readonly #functions: GuestFunctions;
@@ -116,24 +77,27 @@ export class QemuDriver implements Driver {
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
-    this.#volumes = volumeFilesOf(options);
+    this.#storage = new HostStorage(options);
+    const { dirs, images, volumes } = this.#storage;
+    this.#guests = new KnownGuests(dirs, (name) => this.#heardFrom(name));
+    this.#volumes = volumeFilesOf(options, volumes);
     this.traits = [...qemuTraits({ hasVolumes: this.#volumes !== null }), ...(options.traits ?? [])];
     this.capabilities = qemuCapabilities({ hasVolumes: this.#volumes !== null, ...options });
     const { imagesPath: sourceDir, imageCache, onDamaged } = options;
-    this.#images = new ImageCache({ sourceDir, dir: imageCache, onDamaged });
-    this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
+    this.#images = new ImageCache({ sourceDir, dir: imageCache, onDamaged, storage: images });
+    this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2", images.source);
     this.#pins = new GuestPins({
       layoutOf: options.layoutOf,
       recorded: async () =>
-        this.#records().map(({ host, serverUuid, pinning }) => ({
+        (await this.#records()).map(({ host, serverUuid, pinning }) => ({
           ...{ host, serverUuid },
           ...{ held: pinning?.held ?? [], devices: pinning?.devices },
         })),
       existing: (source) => existingMdevs(source, options.sysroot),
     });
-    const logs = () => [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
-    this.#functions = functionsOfGuests(options);
-    this.#trimmer = new ConsoleTrimmer(options.clock, logs);
+    const logs = () => this.#guests.all().map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
+    this.#functions = functionsOfGuests({ ...options, dirs });
+    this.#trimmer = new ConsoleTrimmer(options.clock, dirs.storage, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
 
@@ -141,11 +105,24 @@ export class QemuDriver implements Driver {
     this.#onChanged = onChanged;
   }
 
+  /** Why no guest can be built here at present, or null. `onChanged` of `watchStorage` is called whenever that may have changed. */
+  get closedBecause(): string | null {
+    return this.#storage.closedBecause;
+  }
+
+  watchStorage(onChanged: () => void): void {
+    this.#storage.watch(onChanged);
+  }
+
+  /** Makes the directory of the guests if it is missing. Rejects if it cannot be used, or with a SilentStorageError if its storage does not answer. */
+  open(): Promise<void> {
+    return this.#storage.dirs.open();
+  }
+
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
-    await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
+    this.#storage.start();
     this.#trimmer.start();
-    this.#functions.start();
-    await Promise.all(guests.map((name) => this.#endOldWork(name)));
+    await Promise.all([this.#functions.start(), ...guests.map((name) => this.#endOldWork(name))]);
     await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
 
@@ -156,7 +133,7 @@ export class QemuDriver implements Driver {
   async #endOldWork(name: GuestName): Promise<void> {
     let toAttemptId: string | undefined;
     try {
-      const guest = this.#find(name);
+      const guest = await this.#guests.findLeft(name);
       if (guest === null) return;
       const { handedTo } = guest.record;
       if (handedTo?.isDone === false) toAttemptId = handedTo.attemptId;
@@ -172,10 +149,7 @@ export class QemuDriver implements Driver {
     return Promise.all(
       guests.map(async (name) => {
         try {
-          const guest = this.#find(name);
-          if (guest === null) return "missing";
-          const state = withDeadline(guest.state(), LOOK_MS, "the look at a guest's QEMU", this.#options.clock);
-          return foundPowerOf(guest, await state);
+          return await withDeadline(this.#powerOf(name), LOOK_MS, "the look at a guest", this.#options.clock);
         } catch (error) {
           this.#options.onUnknown?.(name, error);
           return "unknown";
@@ -184,21 +158,27 @@ export class QemuDriver implements Driver {
     );
   }
 
+  async #powerOf(name: GuestName): Promise<FoundPower> {
+    const guest = await this.#guests.find(name);
+    return guest === null ? "missing" : foundPowerOf(guest, await guest.state());
+  }
+
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same directory. */
   async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
-    const own = this.#records()
-      .filter(({ host }) => hosts.has(host))
-      .flatMap((record) => this.#find(record) ?? []);
+    const own = (await this.#records()).filter(({ host }) => hosts.has(host));
+    const found = await Promise.all(own.map((record) => this.#guests.find(record)));
     return Promise.all(
-      own.map(async (guest) => {
-        const { host, serverUuid, attemptId } = guest.record;
-        return { host, serverUuid, attemptId, running: runsNow(foundPowerOf(guest, await guest.state())) };
-      }),
+      found
+        .flatMap((guest) => guest ?? [])
+        .map(async (guest) => {
+          const { host, serverUuid, attemptId } = guest.record;
+          return { host, serverUuid, attemptId, running: runsNow(foundPowerOf(guest, await guest.state())) };
+        }),
     );
   }
 
-  #records(): readonly GuestRecord[] {
-    return guestDirs(this.#options.instancesPath).map(({ record }) => record);
+  async #records(): Promise<readonly GuestRecord[]> {
+    return (await this.#storage.dirs.all()).map(({ record }) => record);
   }
 
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
@@ -206,35 +186,28 @@ export class QemuDriver implements Driver {
     this.#trimmer.close();
     this.#functions.close();
     this.#calledOff.close();
-    for (const guest of this.#guests.values()) guest.detach();
+    this.#storage.close();
+    for (const guest of this.#guests.all()) guest.detach();
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const { program, transferHost, hasSecretTransfers, sysroot, userNetwork } = this.#options;
     const functions = this.#functions;
-    const dirOf = this.#dirOf;
+    const { dirs } = this.#storage;
     const onEvent = this.#heardFrom(order);
     try {
+      this.#storage.refuseSilence(order.server.volumes);
+      await dirs.open();
       const defaults = await this.#options.defaults();
       const [volumes, images] = [this.#volumes, this.#images];
       const options = {
-        ...{
-          program,
-          images,
-          volumes,
-          defaults,
-          transferHost,
-          hasSecretTransfers,
-          dirOf,
-          sysroot,
-          functions,
-          userNetwork,
-        },
+        ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers },
+        ...{ dirs, sysroot, functions, userNetwork },
       };
       const guest = await this.#pins.pinned(order, (pinning) =>
         prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
       );
-      this.#guests.set(keyOf(order), guest);
+      this.#guests.add(order, guest);
       const { listensAt } = guest.record;
       return { kind: "prepared", ...(listensAt !== "" && { listensAt }) };
     } catch (error) {
@@ -262,7 +235,7 @@ export class QemuDriver implements Driver {
     const { toAttemptId } = order;
     const to = addressToHandOverTo(order);
     const isResumed = order.force && this.#calledOff.takeUp(order, toAttemptId);
-    const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
+    const guest = isResumed ? await this.#guests.existing(order) : await this.#atRest(order);
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     await leaveRescue(guest, order);
@@ -303,8 +276,9 @@ export class QemuDriver implements Driver {
 
   /** A guest that has not started yet has no log, and so has written nothing. */
   async readConsole(name: GuestName, bytesMax: number): Promise<Uint8Array | null> {
-    const guest = this.#find(name);
-    return guest === null ? null : readLogEnd(join(guest.dir, GUEST_FILES.consoleLog), bytesMax);
+    const guest = await this.#guests.find(name);
+    if (guest === null) return null;
+    return guest.storage.look(() => readLogEnd(join(guest.dir, GUEST_FILES.consoleLog), bytesMax));
   }
 
   /** QEMU serves one client at a time. */
@@ -313,15 +287,15 @@ export class QemuDriver implements Driver {
   }
 
   hasDisplay(name: GuestName): boolean {
-    return this.#find(name)?.record.machine.display !== undefined;
+    return this.#guests.known(name)?.record.machine.display !== undefined;
   }
 
   pinningOf(name: GuestName): GuestPinning | null {
-    return this.#find(name)?.record.pinning ?? null;
+    return this.#guests.known(name)?.record.pinning ?? null;
   }
 
-  measure(name: GuestName): Promise<GuestDiagnostics> {
-    return measureGuest(this.#existing(name));
+  async measure(name: GuestName): Promise<GuestDiagnostics> {
+    return measureGuest(await this.#guests.existing(name));
   }
 
   openDisplay(name: GuestName): Promise<Duplex> {
@@ -329,43 +303,32 @@ export class QemuDriver implements Driver {
   }
 
   async #socket(name: GuestName, file: string): Promise<Duplex> {
-    const { socket, opened } = openUnixSocket(join(this.#existing(name).dir, file));
-    await opened;
-    return socket;
+    const path = join((await this.#guests.existing(name)).dir, file);
+    await this.#storage.dirs.storage.look(() => lstat(path));
+    return openUnixSocket(path);
   }
 
   async destroy(name: GuestName): Promise<void> {
+    const { dirs } = this.#storage;
+    dirs.storage.refuseSilence();
+    await dirs.open();
     this.#calledOff.forget(name);
-    const guest = this.#guests.get(keyOf(name));
-    this.#guests.delete(keyOf(name));
-    guest?.detach();
-    const [dir, { sysroot }] = [this.#dirOf(name.attemptId), this.#options];
-    await removeGuestDir(dir, async () => {
-      await this.#functions.release({ dir, record: foundRecord(dir) });
-      releaseDevices(dir, { records: () => this.#records(), sysroot });
-    });
+    this.#guests.forget(name);
+    const dir = dirs.dirOf(name.attemptId);
+    const release = async () => {
+      await this.#functions.release({ dir, record: await dirs.foundRecord(dir) });
+      const { sysroot } = this.#options;
+      await this.#removals.take(["devices"], () => releaseDevices(dir, { dirs, sysroot }));
+    };
+    await removeGuestDir(dir, release, dirs.storage);
   }
 
   /** The guest, without a transfer that is no longer wanted. */
   async #atRest(name: GuestName): Promise<QemuGuest> {
-    const guest = this.#existing(name);
+    if (this.#guests.isUnread(name)) await this.#endOldWork(name);
+    const guest = await this.#guests.existing(name);
     if (guest.record.copiesTo !== undefined) await endOldSnapshot(guest, this.#snapshots);
     await this.#calledOff.end(name, guest);
-    return guest;
-  }
-
-  #existing(name: GuestName): QemuGuest {
-    const guest = this.#find(name);
-    if (guest === null) throw new Error("there is no such guest");
-    return guest;
-  }
-
-  #find(name: GuestName): QemuGuest | null {
-    const known = this.#guests.get(keyOf(name));
-    if (known !== undefined) return known;
-    const guest = QemuGuest.load(this.#dirOf(name.attemptId), this.#heardFrom(name));
-    if (guest === null || guest.record.host !== name.host) return null;
-    this.#guests.set(keyOf(name), guest);
     return guest;
   }
 
@@ -375,8 +338,6 @@ export class QemuDriver implements Driver {
       if (event === null || ENDINGS.includes(event.name)) this.#onChanged({ host, serverUuid, attemptId });
     };
   }
-
-  readonly #dirOf = (attemptId: string): string => guestDirOf(this.#options.instancesPath, attemptId);
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
@@ -389,4 +350,3 @@ export class QemuDriver implements Driver {
 const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
 
 type Interfaces = readonly GuestInterface[] | null;
-const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -34,7 +34,7 @@ export async function rescueGuest(
   await guest.end();
   await endRescue(guest);
   const path = join(guest.dir, RESCUE_DISK.file);
-  await rm(path, { force: true });
+  await guest.storage.work(() => rm(path, { force: true }), { isSlow: true });
   await createDisk(path, base.virtualBytes, base);
   signal.throwIfAborted();
   // The record is written before the guest runs, so that an agent that dies here leaves a guest that is known as rescued.

@@ -92,7 +92,7 @@ describe.skipIf(skipped !== null)(
       driver.close();
       // The last process had begun a copy, which is slow, and was killed.
       const part = join(dir.images, `.${imageId}.old.part`);
-      const left = QemuGuest.load(onDisk(guest).dir)!;
+      const left = (await QemuGuest.load(onDisk(guest).dir))!;
       await left.change({ copiesTo: part });
       await createDisk(part, 1_024 * MIB, null);
       const file = { driver: "file", filename: part };

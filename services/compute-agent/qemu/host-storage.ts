@@ -1,0 +1,113 @@
+import { stat, utimes } from "node:fs/promises";
+import type { ImageStorage } from "../../../adapters/qemu/image-cache.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { StorageGate } from "../../../runtime/storage-gate.ts";
+import { GuestDirs } from "./guest-dirs.ts";
+
+/** How often a storage is asked whether it answers, while nothing else asks it. */
+const PROBE_EVERY_MS = 10_000;
+/** Together these are far fewer than the threads that Node gets for files in an agent. */
+const FEW_CALLS = 4;
+
+interface HostStorageOptions {
+  readonly clock: Clock;
+  readonly instancesPath: string;
+  readonly imagesPath: string;
+  readonly imageCache: string;
+  readonly volumeDir?: string | undefined;
+  readonly volumeMounts?: string | undefined;
+  /** How long a storage may take to answer. */
+  readonly silentAfterMs?: number | undefined;
+  /** Called when a directory's storage does not answer any longer, with the reason, and when it does again, with null. */
+  readonly onStorage?: ((directory: string, silence: string | null) => void) | undefined;
+}
+
+/**
+ * The directories of a host in which its guests are, and from which they are made. Each may be on a storage that hangs, which must not keep the agent from the others, from its
+ * heartbeats, or from guests that need nothing of it.
+ */
+export class HostStorage {
+  readonly dirs: GuestDirs;
+  readonly images: ImageStorage;
+  readonly volumes: Readonly<Record<"own" | "mounts", StorageGate>>;
+  readonly #options: HostStorageOptions;
+  readonly #probes: readonly { readonly gate: StorageGate; readonly probe: () => Promise<unknown> }[];
+  #onClosed: () => void = () => undefined;
+  #timer: Timer | null = null;
+  #isClosed = false;
+
+  constructor(options: HostStorageOptions) {
+    this.#options = options;
+    const { instancesPath, imagesPath, imageCache, volumeDir, volumeMounts } = options;
+    const instances = this.#gate(`the directory of guests ${instancesPath}`);
+    this.dirs = new GuestDirs(instancesPath, instances);
+    this.images = {
+      source: this.#gate(`the directory of images ${imagesPath}`, FEW_CALLS),
+      copies: this.#gate(`the directory of copied images ${imageCache}`, FEW_CALLS),
+    };
+    this.volumes = {
+      own: this.#gate(`the directory of volumes ${volumeDir}`),
+      mounts: this.#gate(`the directory of Cinder's exports ${volumeMounts}`, FEW_CALLS),
+    };
+    this.#probes = [
+      { gate: instances, probe: () => touched(instancesPath) },
+      { gate: this.images.source, probe: () => stat(imagesPath) },
+      { gate: this.images.copies, probe: () => stat(imageCache) },
+      ...(volumeDir === undefined ? [] : [{ gate: this.volumes.own, probe: () => stat(volumeDir) }]),
+      ...(volumeMounts === undefined ? [] : [{ gate: this.volumes.mounts, probe: () => stat(volumeMounts) }]),
+    ];
+  }
+
+  /** Why no guest can be built at present, or null if the storage answers. */
+  get closedBecause(): string | null {
+    return this.dirs.storage.silence ?? this.images.source.silence ?? this.images.copies.silence;
+  }
+
+  /** Rejects if no guest with these volumes can be built at present. A build that hangs would keep its server from other hosts. */
+  refuseSilence(volumes: readonly Pick<ServerVolume, "inCinder">[]): void {
+    for (const gate of [this.dirs.storage, this.images.source, this.images.copies]) gate.refuseSilence();
+    for (const { inCinder } of volumes) this.volumes[inCinder ? "mounts" : "own"].refuseSilence();
+  }
+
+  /** `onClosed` is called whenever `closedBecause` may have changed. */
+  watch(onClosed: () => void): void {
+    this.#onClosed = onClosed;
+  }
+
+  /** Asks from now on whether the storage answers. */
+  start(): void {
+    this.#timer = this.#options.clock.setTimer(PROBE_EVERY_MS, () => {
+      // A directory that is missing, or cannot be written to, answers.
+      const asked = this.#probes.map(({ gate, probe }) => gate.look(probe).catch(() => undefined));
+      Promise.all(asked).then(() => {
+        if (!this.#isClosed) this.start();
+      });
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    for (const { gate } of this.#probes) gate.close();
+  }
+
+  #gate(name: string, callsMax?: number): StorageGate {
+    const { clock, silentAfterMs, onStorage } = this.#options;
+    return new StorageGate({
+      ...{ name, clock },
+      ...(callsMax !== undefined && { callsMax }),
+      ...(silentAfterMs !== undefined && { silentAfterMs }),
+      onChanged: (silence) => {
+        onStorage?.(name, silence);
+        this.#onClosed();
+      },
+    });
+  }
+}
+
+/** Writes to a directory without changing anything that somebody looks at: reading may work where writing hangs. */
+async function touched(dir: string): Promise<void> {
+  const { mtime } = await stat(dir);
+  await utimes(dir, new Date(), mtime);
+}
