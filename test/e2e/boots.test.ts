@@ -17,7 +17,7 @@ import { eventually } from "../rigs/eventually.ts";
 import { namesIn } from "../rigs/scraped-series.ts";
 import { Cloud } from "./cloud.ts";
 import { streamState } from "./stream-state.ts";
-import { startTraceCollector, type TraceCollector } from "./trace-collector.ts";
+import { type CollectedSpan, startTraceCollector, type TraceCollector } from "./trace-collector.ts";
 
 describe("a cloud of separate processes", () => {
   let cloud: Cloud;
@@ -141,33 +141,32 @@ describe("a cloud of separate processes", () => {
     const { compute } = cloud;
     const uuid = await compute.boot({ flavor });
     await compute.endedOne(uuid);
-    const trace = await eventually(
-      "the spans of all four services",
-      () => {
-        const agents = traces.spans.find(
-          (span) => span.service === "berth-compute-agent" && span.values.includes(uuid),
-        );
-        const spans = traces.spans.filter((span) => span.traceId === agents?.traceId);
-        return new Set(spans.map((span) => span.service)).size === 4 ? spans : null;
-      },
-      { everyMs: 50, withinMs: 60_000 },
-    );
-    const way = [];
-    for (let span = trace.find(({ service }) => service === "berth-compute-agent"); span !== undefined; ) {
-      way.unshift(span.service);
-      const { parentSpanId } = span;
-      span = trace.find(({ spanId }) => spanId === parentSpanId);
-    }
-    expect(way).toEqual(["berth-api", "berth-scheduler", "berth-conductor", "berth-compute-agent"]);
-    expect(traces.spans.filter((span) => span.values.includes(uuid)).map((span) => span.traceId)).toEqual(
-      traces.spans.filter((span) => span.values.includes(uuid)).map(() => trace[0]?.traceId),
-    );
+    /** The spans from the request's to the agent's. Undefined until each of them was sent, which a service does after the span's end. */
+    const wholeWay = () => {
+      const way: CollectedSpan[] = [];
+      const isAgents = ({ service, values }: CollectedSpan) =>
+        service === "berth-compute-agent" && values.includes(uuid);
+      for (let span = traces.spans.find(isAgents); span !== undefined; ) {
+        way.unshift(span);
+        const { parentSpanId, traceId } = span;
+        if (parentSpanId === "") return way;
+        span = traces.spans.find((one) => one.spanId === parentSpanId && one.traceId === traceId);
+      }
+      return undefined;
+    };
+    const way = await eventually("the spans of the whole way", wholeWay, { everyMs: 50, withinMs: 60_000 });
+    expect(way.map(({ service }) => service)).toEqual([
+      ...["berth-api", "berth-scheduler", "berth-conductor", "berth-compute-agent"],
+    ]);
+    const traceId = way[0]?.traceId;
+    const ofServer = traces.spans.filter((span) => span.values.includes(uuid));
+    expect(ofServer.map((span) => span.traceId)).toEqual(ofServer.map(() => traceId));
     // The boot is the last one, so it is the example of its bucket.
     const conductors = cloud.cells.flatMap((cell) => cell.conductors);
     const texts = await Promise.all(
       conductors.map(({ probes }) => metricsOf(urlOf(probes), "application/openmetrics-text")),
     );
-    expect(texts.join("\n")).toContain(`# {trace_id="${trace[0]?.traceId}"}`);
+    expect(texts.join("\n")).toContain(`# {trace_id="${traceId}"}`);
   });
 
   test("its schedulers, conductors and agents export every series of theirs that Grafana's board and the alert rules read", async () => {

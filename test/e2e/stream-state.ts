@@ -2,18 +2,27 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { inboxPrefixOf } from "../../adapters/nats/streams.ts";
 
+const TRIES_MAX = 10;
+
 /** A bare connection with the user of `url`, for requests that the services' own bus does not make. */
-export function connectRaw(url: string, options: { readonly timeoutMs?: number } = {}): Promise<NatsConnection> {
+export async function connectRaw(url: string, options: { readonly timeoutMs?: number } = {}): Promise<NatsConnection> {
   const { host, username, password } = new URL(url);
-  return connect({
-    servers: host,
-    user: username,
-    pass: password,
-    inboxPrefix: inboxPrefixOf(username),
-    reconnect: false,
-    timeout: options.timeoutMs ?? 10_000,
-    noAsyncTraces: true,
-  });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await connect({
+        servers: host,
+        user: username,
+        pass: password,
+        inboxPrefix: inboxPrefixOf(username),
+        reconnect: false,
+        timeout: options.timeoutMs ?? 10_000,
+        noAsyncTraces: true,
+      });
+    } catch (error) {
+      // The server gives a client two seconds to say who it is. On a busy machine that is too short.
+      if (tries === TRIES_MAX || !/authentication timeout/i.test((error as Error).message)) throw error;
+    }
+  }
 }
 
 export interface StreamState {

@@ -83,8 +83,13 @@ export class MortalHost {
     return findRunningQemu(this.guest.dir);
   }
 
+  /** The guest's power. On a busy machine its QEMU may be silent for long, which says nothing. */
   async found(): Promise<FoundPower | undefined> {
-    return (await this.driver.powersOf([this.name]))[0];
+    const known = async () => {
+      const [power] = await this.driver.powersOf([this.name]);
+      return power !== "unknown" && { power };
+    };
+    return (await eventually("QEMU's answer", known, PATIENT)).power;
   }
 
   ticksAfter(count: number): Promise<unknown> {

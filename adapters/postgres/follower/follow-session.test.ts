@@ -29,10 +29,12 @@ test("questions and pushes that come while another is under way wait for it, and
         running -= 1;
       });
     });
+    // The position follows the log of the whole database server, in which other tests write meanwhile.
+    const before = session.position;
     const pushes = Array.from({ length: 5 }, () => session.pushLog());
     const positions = await Promise.all([session.askPosition(), session.askPosition()]);
     await Promise.all(pushes);
-    expect(positions.every((position) => position >= session.position)).toBe(true);
+    expect(positions.every((position) => position >= before)).toBe(true);
     expect([asked, most]).toEqual([["push", "position", "position"], 1]);
     await session.pushLog();
     expect(asked).toHaveLength(4);
