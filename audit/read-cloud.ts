@@ -3,6 +3,7 @@ import { CellAuditReader } from "../adapters/postgres/audit/cell-audit-reader.ts
 import { auditServers } from "../core/audit/audit-cloud.ts";
 import { checkCapacity } from "../core/audit/check-capacity.ts";
 import { checkGroups } from "../core/audit/check-groups.ts";
+import { checkVolumes } from "../core/audit/check-volumes.ts";
 import type { CellReading } from "../core/audit/facts.ts";
 import type { Violation } from "../core/audit/violation.ts";
 import type { GuestReading } from "./read-guests.ts";
@@ -150,7 +151,7 @@ class SliceWalk {
   async run(): Promise<void> {
     await this.#eachCell(async ({ reader }) => {
       const { frame } = reader;
-      this.#violations.push(...checkCapacity(frame));
+      this.#violations.push(...checkCapacity(frame), ...checkVolumes(frame));
       for await (const servers of reader.groupMembers())
         this.#violations.push(...checkGroups({ cell: frame.cell, moves: frame.moves, servers }));
     });

@@ -138,6 +138,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/host-drain.ts")).runHostDrainCommand(argv),
   },
   {
+    name: "volume settle",
+    summary: "settle which of two volumes a server's guest uses",
+    run: async (argv) => (await import("./operators/volume-settle.ts")).runVolumeSettle(argv),
+  },
+  {
     name: "image prune",
     summary: "remove the files of deleted images from a host's directory of images",
     run: async (argv) => (await import("./operators/image-prune.ts")).runImagePruneCommand(argv),

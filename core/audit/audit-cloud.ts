@@ -4,6 +4,7 @@ import { checkEndings } from "./check-endings.ts";
 import { checkGroups } from "./check-groups.ts";
 import { checkHomes } from "./check-homes.ts";
 import { checkOrphans } from "./check-orphans.ts";
+import { checkVolumes } from "./check-volumes.ts";
 import type { CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
@@ -13,7 +14,11 @@ import type { Violation } from "./violation.ts";
  */
 export function auditCloud(facts: CloudFacts, patienceMs: number): Violation[] {
   return [
-    ...facts.cells.flatMap((cell) => [...checkCapacity(capacityFactsOf(cell)), ...checkGroups(cell)]),
+    ...facts.cells.flatMap((cell) => [
+      ...checkCapacity(capacityFactsOf(cell)),
+      ...checkVolumes(cell),
+      ...checkGroups(cell),
+    ]),
     ...auditServers(facts, patienceMs),
   ];
 }

@@ -12,6 +12,8 @@ export interface CellReading {
   readonly ledger: LedgerDump;
   /** Resources that hosts no longer offer although servers use them, according to the latest reports. Empty by default. */
   readonly kept?: readonly KeptOffer[];
+  /** The volumes of servers at rest of which nobody but the server's host knows whether the guest uses them. Empty by default. */
+  readonly volumesInDoubt?: readonly VolumeInDoubt[];
   /** All servers except the rows of status CLOSED, which only prevent a dispatch. */
   readonly servers: readonly AuditedServer[];
   /** Servers that can never be dispatched in this cell. */
@@ -29,7 +31,7 @@ export interface CellReading {
 }
 
 /** The facts of a cell that do not belong to one server alone. Their number grows with the hosts, and not with the servers. */
-export interface CellFrame extends Pick<CellReading, "cell" | "kept" | "moves" | "hosts" | "upMs"> {
+export interface CellFrame extends Pick<CellReading, "cell" | "kept" | "volumesInDoubt" | "moves" | "hosts" | "upMs"> {
   readonly providers: LedgerDump["providers"];
   /** The sums of all allocations by provider and class. */
   readonly allocated: readonly AllocationItem[];
@@ -38,6 +40,14 @@ export interface CellFrame extends Pick<CellReading, "cell" | "kept" | "moves" |
 /** The facts that belong to the servers and consumers of a range of UUIDs. The servers' groups are null here. */
 export interface CellSlice extends Pick<CellReading, "servers" | "closed" | "openTasks"> {
   readonly consumers: LedgerDump["consumers"];
+}
+
+/** A volume, and the one that was to replace it. */
+export interface VolumeInDoubt {
+  readonly serverUuid: string;
+  readonly host: string | null;
+  readonly volumeId: string;
+  readonly replacedBy: string;
 }
 
 export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId"> & {

@@ -18,7 +18,10 @@ import {
   RESCUING,
   REVERTING,
   type Route,
+  SETTLING,
   SNAPSHOTTING,
+  STATING_OTHER,
+  STATING_OWN,
   UNRESCUING,
 } from "./operation-routes.ts";
 import {
@@ -40,6 +43,8 @@ import {
   type OperationTraits,
   REPLACING_VOLUME,
   REVERTING_MOVE,
+  SETTLING_VOLUME,
+  STATING_VOLUME,
   type TaskStates,
 } from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";
@@ -341,6 +346,30 @@ const DEFINITIONS = {
     allowedFrom: ["ACTIVE", "PAUSED"],
     finalStatus: "as-before",
     taskStates: { any: "swapping_volume" },
+  },
+  "settle-volume": {
+    ...SETTLING_VOLUME,
+    route: SETTLING,
+    verb: null,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "ERROR"],
+    finalStatus: "as-before",
+    taskStates: { any: "settling_volume" },
+  },
+  "settle-volume-own": {
+    ...STATING_VOLUME,
+    route: STATING_OWN,
+    verb: null,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "ERROR"],
+    finalStatus: "as-before",
+    taskStates: { any: "settling_volume" },
+  },
+  "settle-volume-other": {
+    ...STATING_VOLUME,
+    route: STATING_OTHER,
+    verb: null,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "ERROR"],
+    finalStatus: "as-before",
+    taskStates: { any: "settling_volume" },
   },
 } satisfies Readonly<Record<string, OperationDefinition>>;
 

@@ -218,6 +218,25 @@ export const REPLACING = route([
   ["calling-off", "abandon-replacement", "give-up", "calling-off", "calling-off", "calling-off"],
 ]);
 
+/**
+ * The host looks again which of two volumes its guest uses, or has used when it ran last. One that may still change over does so no longer, unless its record is decided
+ * for the other volume. A host that cannot say it leaves the server as it is.
+ */
+export const SETTLING = route([
+  ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "give-up"],
+  ["pivoting", "pivot-volume", "completing", "give-up", "pivoting", "give-up"],
+  ["completing", "complete-replacement", "succeed", "completing", "completing", "completing"],
+  ["calling-off", "abandon-replacement", "succeed", "calling-off", "calling-off", "calling-off"],
+]);
+/** An operator has stated that the guest has used the server's own volume. If Cinder does not agree, nothing changes, and this can be repeated. */
+export const STATING_OWN = route([
+  ["calling-off", "abandon-replacement", "succeed", "give-up", "calling-off", "calling-off"],
+]);
+/** An operator has stated that the guest has used the other volume. If Cinder does not agree, nothing changes, and this can be repeated. */
+export const STATING_OTHER = route([
+  ["completing", "complete-replacement", "succeed", "give-up", "completing", "completing"],
+]);
+
 /** The source is destroyed only after the destination has said that it has the guest. */
 export const CONFIRMING = route([
   ["verifying", "check-destination", "cleaning", "give-up", "give-up", "give-up"],

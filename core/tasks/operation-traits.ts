@@ -39,6 +39,8 @@ export interface OperationTraits {
   readonly newSpec: "requested" | "restored" | "with-volume" | "without-volume";
   /** The stages and ends at which the server gets its new spec. A move gives it when the destination starts. */
   readonly newSpecAt: readonly Target[];
+  /** A success ends the replacement of the operation's volume, which then has its own id alone. */
+  readonly endsReplacement: boolean;
   readonly whenGivenUp: {
     readonly status: FinalStatus;
     /** The status of an operation that is given up at one of these stages, if it is another one. */
@@ -64,6 +66,7 @@ export const IN_PLACE = {
   migration: null,
   newSpec: "requested",
   newSpecAt: [],
+  endsReplacement: false,
   whenGivenUp: UNCHANGED,
   beginsStoredAs: null,
 } as const satisfies OperationTraits;
@@ -165,7 +168,19 @@ export const REPLACING_VOLUME = {
   ...IN_PLACE,
   newSpec: "with-volume",
   newSpecAt: ["completing", "succeed", "lost"],
+  endsReplacement: true,
 } as const satisfies OperationTraits;
+
+/** The spec has said so far that nobody knows which of two volumes the guest uses. If this does not end, it goes on saying so. */
+export const SETTLING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "with-volume",
+  newSpecAt: ["succeed"],
+  endsReplacement: true,
+} as const satisfies OperationTraits;
+
+/** An operator has stated which volume the guest has used. The host must be forced down, so that no guest there goes on with another one. */
+export const STATING_VOLUME = { ...SETTLING_VOLUME, source: "fenced" } as const satisfies OperationTraits;
 
 /** The task state at each stage; `any` is for the stages that are not named. */
 export type TaskStates = Partial<Record<Stage, string>> & { readonly any: string };

@@ -105,8 +105,9 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
  * replacement the other volume has the id of the first one. Any other operation leaves the mark of a volume of which nobody knows whether it was replaced.
  */
 function specAtEnd({ kind, after, volume }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
-  if (!OPERATIONS[kind].newSpecAt.includes(to)) return undefined;
-  if (kind !== "swap-volume" || !isSuccess(to)) return after;
+  const { newSpecAt, endsReplacement } = OPERATIONS[kind];
+  if (!newSpecAt.includes(to)) return undefined;
+  if (!endsReplacement || !isSuccess(to)) return after;
   const replaced = (one: ServerVolume): ServerVolume =>
     one.volumeId === volume?.volumeId ? withoutReplacement(one) : one;
   return { ...after, volumes: after.volumes.map(replaced) };

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../test/rigs/begin-operation.ts";
 import { factsOf } from "./operation-facts.ts";
@@ -165,3 +165,73 @@ test.each(["attach-volume", "detach-volume"] as const)(
     expect(done.effects).toMatchObject(ended("success", kind === "attach-volume" ? [DOUBTFUL, VOLUME] : [DOUBTFUL]));
   },
 );
+
+describe("a volume of which nobody knows whether the guest uses it", () => {
+  const doubtful = { ...VOLUME, replacedBy: volumeOf(3).volumeId };
+  function settling(kind: "settle-volume" | "settle-volume-own" | "settle-volume-other") {
+    const before = serverSpec(1, { volumes: [doubtful, OTHER] });
+    const value = {
+      ...{ kind, statusBefore: "ERROR", before, selections: [], destination: undefined },
+      source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
+      ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: doubtful },
+    };
+    const server = { ...before, volumes: volumesAfter(before.volumes, true, doubtful) };
+    const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
+    return { world, begun: begin(world) };
+  }
+  type Settled = ReturnType<typeof settling>;
+  const next = (world: Settled["world"], state: Settled["begun"]["state"], step: number) =>
+    stepOperation(world, state, { kind: "committed", step, revision: step + 1 });
+  const settledSpec = [
+    { write: { outcome: "success", server: { status: "ERROR", spec: { volumes: [OTHER, VOLUME] } } } },
+  ];
+
+  test("is settled by its host's word, that the guest uses its own one: Cinder drops the other one", () => {
+    const { world, begun } = settling("settle-volume");
+    expect(begun.effects).toMatchObject([{ kind: "ask", ask: "keep-volume" }]);
+    const kept = next(world, stepOperation(world, begun.state, { kind: "done", step: 1 }).state, 1);
+    expect(kept.effects).toMatchObject([{ kind: "ask", ask: "abandon-replacement", step: 2 }]);
+    expect(stepOperation(world, kept.state, { kind: "done", step: 2 }).effects).toMatchObject(settledSpec);
+  });
+
+  test("is settled by its host's word, that the guest uses the other one: Cinder gives that one the volume's id", () => {
+    const { world, begun } = settling("settle-volume");
+    const refused = { kind: "failed", step: 1, reason: "it uses the other one", final: false } as const;
+    const pivoting = next(world, stepOperation(world, begun.state, refused).state, 1);
+    expect(pivoting.effects).toMatchObject([{ kind: "ask", ask: "pivot-volume", step: 2 }]);
+    const completing = next(world, stepOperation(world, pivoting.state, { kind: "done", step: 2 }).state, 2);
+    expect(completing.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 3 }]);
+    expect(stepOperation(world, completing.state, { kind: "done", step: 3 }).effects).toMatchObject(settledSpec);
+  });
+
+  test("stays in doubt when its host says neither, is forced down, or falls silent", () => {
+    const { world, begun } = settling("settle-volume");
+    const unchanged = [{ write: { outcome: "error", server: { status: "ERROR", spec: undefined } } }];
+    const broken = { kind: "failed", reason: "it is broken", final: false } as const;
+    const pivoting = next(world, stepOperation(world, begun.state, { ...broken, step: 1 }).state, 1);
+    expect(stepOperation(world, pivoting.state, { ...broken, step: 2 }).effects).toMatchObject(unchanged);
+    const fenced = { kind: "host-fenced", step: 1, reason: "forced down" } as const;
+    expect(stepOperation(world, begun.state, fenced).effects).toMatchObject(unchanged);
+    const silent = stepOperation(world, begun.state, { kind: "gone", step: 1, reason: "away" });
+    expect(silent.effects).toMatchObject([{ kind: "commit", write: { outcome: null } }, { kind: "tell-wait" }]);
+  });
+
+  test.each([
+    ["settle-volume-own", "abandon-replacement"],
+    ["settle-volume-other", "complete-replacement"],
+  ] as const)("is settled by an operator's word without its host (%s), unless Cinder does not agree", (kind, ask) => {
+    const { world, begun } = settling(kind);
+    expect(world.facts.source?.host).toBe("host-0");
+    expect(begun.effects).toMatchObject([{ kind: "ask", ask }]);
+    expect(stepOperation(world, begun.state, { kind: "done", step: 1 }).effects).toMatchObject(settledSpec);
+    const refused = { kind: "failed", step: 1, reason: "Cinder no longer migrates it", final: true } as const;
+    expect(stepOperation(world, begun.state, refused).effects).toMatchObject([
+      {
+        write: {
+          outcome: "error",
+          server: { status: "ERROR", fault: "Cinder no longer migrates it", spec: undefined },
+        },
+      },
+    ]);
+  });
+});

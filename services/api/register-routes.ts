@@ -72,7 +72,7 @@ export function registerOperatorRoutes(
   const from = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
   const explain = { ...from, life: server, hasDashboard };
   const origin = imageOriginOf(deps, server.images);
-  registerOperators(http, { stores, cells: server.cells, syncer }, explain, origin, resolveIdentity);
+  registerOperators(http, { stores, cells: server.cells, syncer, servers: server }, explain, origin, resolveIdentity);
 }
 
 /** Returns where the images are whose files operators remove. Null without images. */

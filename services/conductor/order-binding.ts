@@ -129,7 +129,8 @@ export class OrderBinding {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
-    if (ask === "keep-volume") this.#mayHavePivoted = true;
+    // Only the operation that has told the guest to change over knows that. A later one has Cinder asked again.
+    if (ask === "keep-volume" && this.#facts.kind === "swap-volume") this.#mayHavePivoted = true;
     // A guest that may use the other volume already goes on to its end, whatever Cinder says. If Cinder does not agree with that end, an operator decides.
     if (ask === "pivot-volume" && !this.#mayHavePivoted)
       return this.#facts.volume && this.#needs.confirmReplacement(this.#facts.volume, need);
@@ -180,4 +181,4 @@ export class OrderBinding {
 
 /** The server's former host alone knows which of the two its guest has used. */
 const inDoubt = ({ volumeId, replacedBy }: ServerVolume): string =>
-  `it is unknown whether the guest has used volume ${volumeId} or volume ${replacedBy}, which was to replace it: keep the server on its host, where a hard reboot starts it, and detach the volume before it is moved (docs/cinder.md)`;
+  `it is unknown whether the guest has used volume ${volumeId} or volume ${replacedBy}, which was to replace it: keep the server on its host, where a hard reboot starts it, and settle it (berth volume settle), or detach the volume, before it is moved (docs/cinder.md)`;

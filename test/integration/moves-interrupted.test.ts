@@ -3,7 +3,9 @@ import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { OPERATION_KINDS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
-import { serverId } from "../contract/cell-fixtures.ts";
+import { numbered, serverId } from "../contract/cell-fixtures.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
+import type { VolumeInUse } from "../rigs/model-host.ts";
 import { OperationWorldModel } from "../rigs/operation-world.ts";
 
 /** Delivers in order, each message once. */
@@ -62,16 +64,49 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   "detach-volume-offloaded": ["shelve-offload", "attach-volume-offloaded"],
 };
 const HOSTS = [1, 2];
+/** Operations on a server of which nobody but its host knows which of two volumes it uses, and which one that is. */
+const USED_IN_DOUBT: Partial<Record<OperationKind, VolumeInUse>> = {
+  "settle-volume": "other",
+  "settle-volume-own": "own",
+  "settle-volume-other": "other",
+};
+const SWAPPED = { ...volumeOf(0), replacedBy: volumeOf(9).volumeId };
+
+/** The host of server 0 dies while a volume of the server is replaced, when the guest uses this one, and is forced down. */
+async function bringInDoubt(world: OperationWorldModel, uses: VolumeInUse): Promise<void> {
+  const guest = (await world.store.servers([serverId(0)]))[0]?.attemptId ?? "";
+  expect(await world.request({ server: 0, kind: "swap-volume", volume: SWAPPED })).toBe("begun");
+  const isThere = async () =>
+    (await world.store.positions([numbered(0xe, 1)]))[0]?.stage === "pivoting" &&
+    world.hosts[0]?.uses(guest) === (uses === "own" ? "same" : "other");
+  for (let limit = 0; limit < 100 && !(await isThere()); limit += 1) await world.step();
+  await world.crash();
+  await world.hostDies(0);
+  await world.fence(0);
+  await world.sweep();
+  for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
+  expect([await statusOf(world), world.hosts[0]?.uses(guest)]).toEqual(["ERROR", uses]);
+}
 
 /** Server 0 on host 0, with the operation begun and none of its effects carried out. */
 async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Promise<OperationWorldModel> {
-  const world = await openWorld(random);
+  const uses = USED_IN_DOUBT[kind];
+  // A volume is brought into doubt in one order.
+  let order = uses === undefined ? random : inOrder;
+  const world = await openWorld((limit) => order(limit));
+  if (uses !== undefined) await bringInDoubt(world, uses);
+  if (kind === "settle-volume") {
+    await world.hostReturns(0);
+    for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
+  }
+  order = random;
   for (const earlier of BEFORE[kind] ?? []) {
     await world.request({ server: 0, kind: earlier, hosts: HOSTS });
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
   if (kind === "evacuate") await world.hostDies(0);
-  expect(await world.request({ server: 0, kind, hosts })).toBe("begun");
+  const volume = uses === undefined ? undefined : SWAPPED;
+  expect(await world.request({ server: 0, kind, hosts, ...(volume && { volume }) })).toBe("begun");
   return world;
 }
 

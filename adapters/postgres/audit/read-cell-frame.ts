@@ -1,8 +1,9 @@
 import type { ClientBase } from "pg";
-import type { AuditedMove, CellFrame } from "../../../core/audit/facts.ts";
+import type { AuditedMove, CellFrame, VolumeInDoubt } from "../../../core/audit/facts.ts";
 import { type ProviderUuid, providerUuid, type ResourceClass, resourceClass } from "../../../core/ledger/ids.ts";
 import type { KeptOffer } from "../../../core/ledger/merge-report.ts";
 import type { AllocationItem } from "../../../core/ledger/model.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { readProviders } from "../ledger/read-ledger.ts";
 
 /** The names of the database's own numbers. No foreign key ties allocations to other tables, so a number may have no name. */
@@ -22,6 +23,7 @@ export async function readCellFrame(
     providers: await readProviders(client),
     allocated: await readSums(client, names),
     kept: await readKept(client),
+    volumesInDoubt: await readVolumesInDoubt(client),
     moves: await readMoves(client),
     ...(await readHosts(client)),
   };
@@ -73,6 +75,20 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
     inFlight: !row.ended,
     isWaitShown: row.note !== "",
   }));
+}
+
+/** A volume comes into doubt only by a replacement that has failed, so that few specs are read (index `tasks_failed_replacements`). */
+async function readVolumesInDoubt(client: ClientBase): Promise<readonly VolumeInDoubt[]> {
+  const { rows } = await client.query<{ uuid: string; host: string | null; spec: Buffer }>(
+    `select uuid, host, spec from servers
+     where status not in ('DELETED', 'CLOSED') and task_state is null
+       and uuid in (select server_uuid from tasks where operation = 'swap-volume' and outcome = 'error')`,
+  );
+  return rows.flatMap(({ uuid: serverUuid, host, spec }) =>
+    ServerSpec.decode(spec)
+      .volumes.filter(({ replacedBy }) => replacedBy !== "")
+      .map(({ volumeId, replacedBy }) => ({ serverUuid, host, volumeId, replacedBy })),
+  );
 }
 
 async function readKept(client: ClientBase): Promise<readonly KeptOffer[]> {

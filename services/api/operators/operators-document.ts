@@ -17,6 +17,9 @@ const OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "POST /explain": one("explainRequest", "Explain where a server would go, without placing it", [200], [404]),
   "GET /explain/{server}": one("explainServer", "Tell the whole life of a server", [200]),
   "GET /decisions/{server}": one("listDecisions", "List the decisions about a server", [200]),
+  "POST /servers/{server}/volumes/{volume}/settle": one(
+    ...(["settleVolume", "Settle which of two volumes a server's guest uses", [202], [404, 409]] as const),
+  ),
   "GET /live": one("followCloud", "Follow the cloud by server-sent events", [200]),
   "GET /live/picture": one("showCloud", "Show the picture of the cloud once", [200]),
   "GET /live/hosts/{host}": one("showProviders", "Show the provider tree of a host", [200]),

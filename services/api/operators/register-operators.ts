@@ -9,6 +9,7 @@ import { type ImageOrigin, registerImageFileRoutes } from "./image-file-routes.t
 import { operatorsDocument } from "./operators-document.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
+import { registerVolumeSettling, type SettleVolumeDeps } from "./volume-routes.ts";
 
 /** The path of the operators' API, which has no counterpart in Nova and is used by the `berth` command. */
 const OPERATORS_PREFIX = "/berth/v1";
@@ -16,7 +17,7 @@ const OPERATORS_PREFIX = "/berth/v1";
 /** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */
 export function registerOperators(
   http: Http,
-  deps: OperatorDeps,
+  deps: OperatorDeps & { readonly servers: SettleVolumeDeps },
   explain: ExplainRouteDeps,
   images: ImageOrigin | null,
   resolveIdentity: ResolveIdentity,
@@ -27,6 +28,7 @@ export function registerOperators(
     registerRatioRoutes(scope, deps);
     registerHostRoutes(scope, deps);
     registerExplainRoutes(scope, explain);
+    registerVolumeSettling(scope, deps.servers);
     if (images !== null) registerImageFileRoutes(scope, images);
   });
 }

@@ -10,6 +10,6 @@ export function refuseInDoubt({ action, server }: Pick<ActionTarget, "action" | 
   const volume = volumeInDoubt(server.spec);
   if (volume === undefined) return;
   throw conflict(
-    `Cannot '${action}' instance ${server.uuid}: it is unknown whether its guest uses volume ${volume.volumeId} or volume ${volume.replacedBy}, which was to replace it, and its host alone can tell. Hard reboot the server, and detach the volume from it, first; for a root volume ask your administrator.`,
+    `Cannot '${action}' instance ${server.uuid}: it is unknown whether its guest uses volume ${volume.volumeId} or volume ${volume.replacedBy}, which was to replace it, and its host alone can tell. Hard reboot the server, and detach the volume from it, first; or ask your administrator, who can settle it (berth volume settle).`,
   );
 }

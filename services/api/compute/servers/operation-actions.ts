@@ -41,6 +41,10 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "detach-volume-offloaded": ["detach_volume", "api_detach_volume"],
   "extend-volume": ["extend_volume", "compute_extend_volume"],
   "swap-volume": ["swap_volume", "compute_swap_volume"],
+  // Nova has nothing of the kind.
+  "settle-volume": ["settle_volume", "compute_settle_volume"],
+  "settle-volume-own": ["settle_volume", "compute_settle_volume"],
+  "settle-volume-other": ["settle_volume", "compute_settle_volume"],
 };
 /** A server that is shelved on its host is unshelved by a start. */
 const UNSHELVE: Names = ["unshelve", "compute_unshelve_instance"];

@@ -49,7 +49,7 @@ export function shownStatus({ server, unreachable }: KnownServer): string {
 
 /** Nova has no task states for attaching, detaching, extending and replacing volumes. */
 const HIDDEN_TASK_STATES: ReadonlySet<string | null> = new Set([
-  ...["attaching_volume", "detaching_volume", "extending_volume", "swapping_volume"],
+  ...["attaching_volume", "detaching_volume", "extending_volume", "swapping_volume", "settling_volume"],
 ]);
 
 /** Returns the task state that clients see. */

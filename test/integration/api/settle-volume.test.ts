@@ -1,0 +1,80 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { planOperation } from "../../../core/tasks/plan-operation.ts";
+import { eventually } from "../../rigs/eventually.ts";
+import { ApiRig } from "./api-rig.ts";
+import { ADMIN, attachmentCalls } from "./attachment-calls.ts";
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start({ auth: "noauth2", volumes: "simple" });
+});
+afterEach(() => rig.close());
+
+const { call, newVolume, attach, show, active, north, openTask, finish, attached } = attachmentCalls(() => rig);
+const settle = (server: string, volume: string, body: object = {}, who = ADMIN) =>
+  call("POST", `/berth/v1/servers/${server}/volumes/${volume}/settle`, body, who);
+
+/** A server whose host was forced down while a volume of it was replaced. */
+async function inDoubt(): Promise<{ readonly server: string; readonly own: string; readonly other: string }> {
+  const [server, own, other] = [await active(), await newVolume(), randomUUID()];
+  await attached(server, own);
+  const [known] = await north().servers([server]);
+  const volume = known?.spec.volumes[0];
+  if (known === undefined || volume === undefined) throw new Error("no volume");
+  const swapped = { ...volume, replacedBy: other };
+  const holding = (await north().holdings([server]))[0] ?? null;
+  const planned = planOperation({ taskId: randomUUID(), kind: "swap-volume", server: known, holding, volume: swapped });
+  if (planned.kind !== "planned") throw new Error(planned.kind);
+  expect(await north().begin([planned.begin])).toMatchObject([{ kind: "begun" }]);
+  await finish(server, "pivoting", "lost");
+  expect((await show(server)).status).toBe("ERROR");
+  return { server, own, other };
+}
+const marks = async (server: string) =>
+  (await north().servers([server]))[0]?.spec.volumes.map(({ volumeId, replacedBy }) => [volumeId, replacedBy]);
+
+test("an operator lets the host look again which volume its guest uses, and the volume is no longer in doubt", async () => {
+  const { server, own, other } = await inDoubt();
+  const refused = await call("POST", `/v2.1/servers/${server}/action`, { "os-migrateLive": null });
+  expect(refused.status).toBeGreaterThanOrEqual(400);
+  const answer = await settle(server, other);
+  expect(answer).toEqual({
+    status: 202,
+    json: { server, host: "host-0", volume: own, replaced_by: other, operation: expect.any(String) },
+  });
+  expect(openTask(server)).toMatchObject({ id: answer.json.operation, work: { value: { kind: "settle-volume" } } });
+  expect((await settle(server, own)).status).toBe(409);
+  await finish(server, "calling-off", "succeed");
+  expect(await marks(server)).toEqual([[own, ""]]);
+  expect((await settle(server, own)).json.conflictingRequest.message).toContain("is not in doubt");
+});
+
+test.each([
+  ["own", "settle-volume-own"],
+  ["other", "settle-volume-other"],
+] as const)("an operator's word (%s) counts for a host that is forced down alone", async (uses, kind) => {
+  const { server, own } = await inDoubt();
+  const early = await settle(server, own, { guest_uses: uses });
+  expect([early.status, early.json.conflictingRequest.message]).toEqual([409, expect.stringContaining("host-0")]);
+  expect(await marks(server)).toMatchObject([[own, expect.stringMatching(/./)]]);
+  const admin = rig.cell("north").store.hostAdmin();
+  await admin.setForcedDown("host-0", true);
+  await eventually("the statement to be taken", async () => {
+    return (await settle(server, own, { guest_uses: uses })).status === 202;
+  });
+  expect(openTask(server)?.work).toMatchObject({ value: { kind } });
+  await finish(server, "succeed");
+  expect(await marks(server)).toEqual([[own, ""]]);
+});
+
+test("settling is refused for what is not in doubt, for unknown servers and volumes, and for anybody but admins", async () => {
+  const [server, own] = [await active(), await newVolume()];
+  await attached(server, own);
+  expect((await settle(server, own)).status).toBe(409);
+  expect((await settle(server, randomUUID())).status).toBe(404);
+  expect((await settle(randomUUID(), own)).status).toBe(404);
+  expect((await settle(server, own, { guest_uses: "both" })).status).toBe(400);
+  expect((await settle(server, own, {}, "bob:p")).status).toBe(403);
+  expect((await attach(server, await newVolume())).status).toBe(200);
+});
