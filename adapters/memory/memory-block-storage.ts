@@ -194,7 +194,9 @@ export class MemoryBlockStorage implements BlockStorage {
   /** Deletes a volume that nothing has. Returns whether it did. */
   #drop(id: string): boolean {
     const isUsed = this.#of({ volumeId: id }).length > 0;
-    if (isUsed || !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error")) return false;
+    const isMigrating = !DELETABLE_MIGRATIONS.includes(this.#volumes.get(id)?.migrationStatus ?? "");
+    if (isUsed || isMigrating || !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error"))
+      return false;
     this.#volumes.delete(id);
     return true;
   }
@@ -378,6 +380,9 @@ const EMPTY = {
   ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {}, migrationStatus: "" },
   createdAt: "2026-11-26T12:00:00.000000",
 };
+/** Cinder deletes no volume whose migration has another status. Source: `AVAILABLE_MIGRATION_STATUS` of its volume API. */
+const DELETABLE_MIGRATIONS: readonly string[] = ["", "deleting", "error", "success"];
+
 /** The newest first. */
 function pageOf<One extends { readonly projectId: string }>(
   all: readonly One[],

@@ -204,6 +204,19 @@ export class ApiEvents {
     );
   }
 
+  volumeLeftInDoubt(
+    {
+      serverUuid,
+      volume,
+    }: { readonly serverUuid: string; readonly volume: { readonly volumeId: string; readonly replacedBy: string } },
+    why: string,
+  ): void {
+    this.#logger.error(
+      { server: serverUuid, volume: volume.volumeId, replacedBy: volume.replacedBy, why },
+      "a server is gone, and nobody knows whether its guest has used its volume or the one that was to replace it: Cinder keeps both; look into them before you end the volume's migration in Cinder",
+    );
+  }
+
   volumeNotExtended(
     { volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string },
     error: unknown,

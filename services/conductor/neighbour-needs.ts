@@ -1,3 +1,4 @@
+import type { ReplacementEnd } from "../../adapters/openstack/replacement-ender.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import { idInCinder } from "../../core/tasks/server-volumes.ts";
@@ -10,7 +11,7 @@ import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
-import { type ReplacementEnd, VolumeReplacements } from "./volume-replacements.ts";
+import { VolumeReplacements } from "./volume-replacements.ts";
 
 /** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
 export interface MetNeeds {

@@ -88,3 +88,6 @@ export class PatientCalls {
 
 export const UNWANTED: Undone = { kind: "unwanted" };
 export const failed = (reason: string, final: boolean): Undone => ({ kind: "failed", reason, final });
+/** The reason why nothing can be done about something in Cinder here. */
+export const noCinder = (what: string): string =>
+  `${what}, and the conductors of its cell cannot call Cinder: set BERTH_VOLUMES=cinder for them`;

@@ -5,7 +5,7 @@ import { idInCinder } from "../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Turns } from "../../runtime/turns.ts";
-import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
+import { failed, type Need, noCinder, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
 /** `connections`: how the host reaches each volume, by the volume's id in Cinder. */
@@ -62,7 +62,7 @@ export class VolumeConnections {
     const ids = volumes.filter(({ inCinder }) => inCinder).map(idInCinder);
     if (ids.length === 0) return null;
     const storage = this.#storage;
-    if (storage === null) return Promise.resolve(failed(NO_CINDER, true));
+    if (storage === null) return Promise.resolve(failed(noCinder("the server has volumes in Cinder"), true));
     const to = {
       ...{ serverUuid, connector: connectorOf(host), mayWrite: () => this.#calls.mayWrite(need) },
       ...{ slow: new Map<string, number>(), nowMs: () => this.#clock.monotonic() },
@@ -252,6 +252,3 @@ const changed = (volumeId: string) =>
 
 const hostNotShown = (volumeId: string) =>
   new BlockStorageError("unreachable", `Cinder does not show to which host volume ${volumeId} has been connected`);
-
-const NO_CINDER =
-  "the server has volumes in Cinder, and the conductors of its cell cannot call Cinder: set BERTH_VOLUMES=cinder for them";

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import type { ReplacementEnd } from "../../adapters/openstack/replacement-ender.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import { OWN_NAME } from "../../core/stores/networking.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../test/rigs/begin-operation.ts";
-import { type ReplacementEnd, VolumeReplacements } from "./volume-replacements.ts";
+import { VolumeReplacements } from "./volume-replacements.ts";
 
 const SERVER = serverId(1);
 const tenure = { taskId: "t", serverUuid: SERVER, epoch: 1 };

@@ -149,6 +149,7 @@ export function blockStorageContract(
       expect(await storage.volume(id, OWN)).toMatchObject({ migrationStatus: "migrating" });
       expect(await storage.volume(targetId, OWN)).toMatchObject({ migrationStatus: `target:${id}`, attachedTo: [] });
       expect((await storage.volume(id, as("one")))?.migrationStatus).toBe("");
+      expect((await storage.deleteVolume(targetId)).kind).toBe("refused");
       const attachment = await reserve(targetId, server, "host-1");
       await storage.complete(attachment.id);
       const ended = { volumeId: id, targetId, hasFailed: false };

@@ -257,6 +257,25 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.volumes([lasting.id, ending.id])).toMatchObject([{ id: lasting.id, attachment: null }]);
     });
 
+    test("the end of an attachment is held by one holder at a time, and is free again after the time and at its end", async () => {
+      const { id } = await added();
+      const { attachmentId, ...rest } = newAttachmentRow();
+      await store.reserve(id, { attachmentId, ...rest });
+      const [one, two] = [randomUUID(), randomUUID()];
+      const hold = (holder: string, ms = 3_600_000) => store.holdEnd(id, attachmentId, { holder, ms });
+      const both = await Promise.all([hold(one), hold(two)]);
+      expect(both.toSorted()).toEqual([false, true]);
+      const [holder, other] = both[0] ? [one, two] : [two, one];
+      expect([await hold(holder), await hold(other)]).toEqual([true, false]);
+      expect(await store.holdEnd(id, randomUUID(), { holder, ms: 1 })).toBe(false);
+      expect(await hold(holder, -1)).toBe(true);
+      expect(await hold(other)).toBe(true);
+      expect(await store.endAttachment(id, attachmentId, false)).toBe("released");
+      expect(await hold(other)).toBe(false);
+      await store.reserve(id, { attachmentId, ...rest });
+      expect(await hold(holder)).toBe(true);
+    });
+
     test("a volume of a new server is kept for it until it is accepted, and ends with it in the cell that it got", async () => {
       const { uuid } = serverSpec(3);
       const reserveFor = async (device: string) => {

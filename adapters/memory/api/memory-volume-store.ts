@@ -17,7 +17,16 @@ import {
 } from "../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-type StoredAttachment = Omit<VolumeAttachment, "phaseAgeMs"> & { readonly phaseAtMs: number; readonly turn: number };
+type StoredAttachment = Omit<VolumeAttachment, "phaseAgeMs"> & {
+  readonly phaseAtMs: number;
+  readonly turn: number;
+  readonly held?: Held;
+};
+/** The end of an attachment is held by one process. */
+interface Held {
+  readonly holder: string;
+  readonly untilMs: number;
+}
 type Stored = Omit<VolumeRecord, "attachment"> & { readonly attachment: StoredAttachment | null };
 type Taken = Stored & { readonly key: string; readonly attachment: StoredAttachment };
 
@@ -238,6 +247,18 @@ export class MemoryVolumeStore implements VolumeStore {
     return found.filter(({ id }, at) => at < limit || id === last).map((volume) => this.#shown(volume));
   }
 
+  async holdEnd(
+    id: string,
+    attachmentId: string,
+    { holder, ms }: { readonly holder: string; readonly ms: number },
+  ): Promise<boolean> {
+    const taken = this.#find(id, (attachment) => attachment.attachmentId === attachmentId);
+    const held = taken?.attachment.held;
+    const nowMs = this.#clock.now();
+    if (taken === null || (held !== undefined && held.holder !== holder && held.untilMs >= nowMs)) return false;
+    return this.#put(taken.key, { ...taken.attachment, held: { holder, untilMs: nowMs + ms } });
+  }
+
   async endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
     const taken = this.#find(id, (attachment) => attachment.attachmentId === attachmentId);
     if (taken === null) return null;
@@ -266,7 +287,7 @@ export class MemoryVolumeStore implements VolumeStore {
 
   #shown({ attachment, ...volume }: Stored): VolumeRecord {
     if (attachment === null) return { ...volume, attachment };
-    const { phaseAtMs, turn: _turn, ...rest } = attachment;
+    const { phaseAtMs, turn: _turn, held: _held, ...rest } = attachment;
     return { ...volume, attachment: { ...rest, phaseAgeMs: Math.max(0, this.#clock.now() - phaseAtMs) } };
   }
 }

@@ -19,7 +19,7 @@ import { inTransaction } from "../client/transaction.ts";
 import { recordOfVolume, VOLUME_COLUMNS, type VolumeRow } from "./volume-rows.ts";
 
 const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attached_at_ms = null, server_uuid = null, cell = null, attachment_id = null,
-  mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null, making = null`;
+  mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null, making = null, end_holder = null, end_held_until = null`;
 const INSERT_VOLUME = `insert into volumes
     (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making, created_at_ms)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
@@ -286,6 +286,16 @@ export class PostgresVolumeStore implements VolumeStore {
       `where phase in ('attaching', 'detaching') and ($1::uuid is null or coalesce(volume_id, id) > $1)
         order by coalesce(volume_id, id) fetch first $2 rows with ties`,
       [after, limit],
+    );
+  }
+
+  holdEnd(id: string, attachmentId: string, { holder, ms }: { readonly holder: string; readonly ms: number }) {
+    return this.#write(
+      "hold_end_of_attachment",
+      `update volumes set end_holder = $3, end_held_until = clock_timestamp() + $4 * interval '1 ms'
+        where ${OF_VOLUMES} and attachment_id = $2
+          and (end_holder is null or end_holder = $3 or end_held_until < clock_timestamp())`,
+      [onlyUuids([id]), attachmentId, holder, ms],
     );
   }
 

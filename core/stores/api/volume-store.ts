@@ -196,6 +196,11 @@ export interface VolumeStore {
    */
   unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]>;
   /**
+   * Lets one holder alone do what must be done once before an attachment ends, for so long by the clock of the database. The same holder may hold it again. False while another one
+   * holds it, and if the attachment has ended.
+   */
+  holdEnd(id: string, attachmentId: string, by: { readonly holder: string; readonly ms: number }): Promise<boolean>;
+  /**
    * Ends an attachment whose server is gone: the volume is deleted with it, or released. A volume that was made for a server that `neverRan` is deleted in any
    * case. Returns null if the attachment has ended before.
    */

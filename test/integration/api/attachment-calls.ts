@@ -76,7 +76,12 @@ export function attachmentCalls(rigOf: () => ApiRig) {
 
   /** The loop of the api takes longer than a call may take before it closes an operation that has not begun. */
   const settler = (settleMs = -1) => {
-    const events = { cellKnown: () => {}, cellUnreachable: () => {}, volumesNotSettled: () => {} };
+    const events = {
+      cellKnown: () => {},
+      cellUnreachable: () => {},
+      volumesNotSettled: () => {},
+      volumeLeftInDoubt: () => {},
+    };
     const settings = { deadlineMs: 1_000, retryMs: 0 };
     const port = { name: "north", store: north(), bus: rigOf().cell("north").bus, view: null };
     const cell = new CellClient(port, { clock: systemClock, events: events as never }, settings);

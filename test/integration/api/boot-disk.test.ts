@@ -222,7 +222,12 @@ describe("a volume that was reserved", () => {
       ...{ device: "/dev/vda", tag: null, deleteOnTermination: true, taskId: server },
     };
     const settle = (settleMs: number) => {
-      const deps = { volumes: rig.volumes, store: rig.store, cells: new Map(), events: { volumesNotSettled() {} } };
+      const deps = {
+        volumes: rig.volumes,
+        store: rig.store,
+        cells: new Map(),
+        events: { volumesNotSettled() {}, volumeLeftInDoubt() {} },
+      };
       return new VolumeSettler({ ...deps, clock: systemClock }, { pollMs: 1_000, settleMs }).settle();
     };
     await rig.volumes.reserve(id, requested);

@@ -460,6 +460,8 @@ create table volumes (
   in_cinder boolean default false not null,
   making text,
   volume_id uuid,
+  end_holder uuid,
+  end_held_until timestamp with time zone,
   constraint shared_volumes_are_attached CHECK (((volume_id IS NULL) OR (phase IS NOT NULL))),
   constraint volumes_check CHECK ((num_nonnulls(phase, phase_at, reserved_at, server_uuid, cell, attachment_id, mapping_uuid, device, delete_on_termination) = ANY (ARRAY[0, 9]))),
   constraint volumes_making_check CHECK ((making = ANY (ARRAY['asked'::text, 'made'::text]))),

@@ -158,7 +158,14 @@ export class AttachmentSweeper {
     }));
     if (answer?.kind !== "answer" || answer.value.isLeft) return null;
     const { server } = answer.value;
-    if (server === null || server.status === "DELETED") return { host: null, has: false };
+    if (server === null || server.status === "DELETED") {
+      // Cinder is to be told first how the replacement of the server's volume by this one has ended.
+      const replaced = server?.spec.volumes.find(({ replacedBy }) => replacedBy === volumeId);
+      const isOwed =
+        replaced !== undefined &&
+        (await attachmentOfServer(this.#deps.volumes, serverUuid, replaced.volumeId)) !== null;
+      return isOwed ? null : { host: null, has: false };
+    }
     if (server.taskState !== null || server.status === "VERIFY_RESIZE") return null;
     return {
       host: server.host,

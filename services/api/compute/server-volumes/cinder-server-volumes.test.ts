@@ -228,7 +228,12 @@ describe("a volume that Cinder migrates", () => {
   const call = { identity: { projectId: "one", isAdmin: true }, requestId: null, token: null } as unknown as KnownCall;
   const replace = async () => {
     const otherId = cinder.startMigration(volumeId).id;
-    return { otherId, ask: () => api().reserveReplacement({ volumeId, otherId, serverUuid: SERVER }, call) };
+    const ask = async () => {
+      const [own, other] = await Promise.all([volumeId, otherId].map(async (id) => (await api().find([id], call))[0]));
+      if (own === undefined || other === undefined) throw new Error("a volume is gone");
+      return api().reserveReplacement({ own, other, serverUuid: SERVER }, call);
+    };
+    return { otherId, ask };
   };
 
   test("reserves the other volume once, also when it is asked for again before a host has that one", async () => {

@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { type EndingReplacement, ReplacementEnder } from "../../../../adapters/openstack/replacement-ender.ts";
 import {
   isBuiltWith,
   type NewAttachment,
@@ -20,6 +22,7 @@ import type {
   FoundRecord,
   MadeOutcome,
   NewServerVolume,
+  OwedEndOutcome,
   Replacement,
   ReplacementOutcome,
   ReservedOutcome,
@@ -32,6 +35,11 @@ const UNDER_WAY = ["creating", "downloading"];
 const DELETABLE = ["available", "error"];
 /** How long Cinder may take to make a volume that it was asked for. If it has none by then, it will make none. */
 const LATE_ANSWER_MS = 5 * 60_000;
+
+/** How long Cinder may take to begin a completion that it was asked for, beyond the time for which it is waited for. */
+const COMPLETION_PAUSE_MS = 75_000;
+/** How long an api keeps others from telling Cinder the end of a replacement, which it renews before each write. Longer than the longest of these. */
+const HELD_MS = 10 * 60_000;
 
 type IsMeant = (attachment: VolumeAttachment) => boolean;
 
@@ -47,10 +55,12 @@ export class CinderServerVolumes extends OwnServerVolumes {
   readonly #storage: BlockStorage;
   readonly #clock: Pick<Clock, "now">;
   readonly #sendsTokens: boolean;
+  readonly #ender: ReplacementEnder;
+  readonly #holder = randomUUID();
 
   /** `sendsTokens`: the tokens of callers are Keystone's, so that Cinder is asked in their name. */
   constructor(
-    deps: { readonly store: VolumeStore; readonly storage: BlockStorage; readonly clock: Pick<Clock, "now"> },
+    deps: { readonly store: VolumeStore; readonly storage: BlockStorage; readonly clock: Clock },
     { sendsTokens }: { readonly sendsTokens: boolean },
   ) {
     super({ ...deps, limits: { volumes: 0, gib: 0 } });
@@ -58,6 +68,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
     this.#storage = deps.storage;
     this.#clock = deps.clock;
     this.#sendsTokens = sendsTokens;
+    this.#ender = new ReplacementEnder(deps, { pauseMs: COMPLETION_PAUSE_MS });
   }
 
   override async find(ids: readonly string[], call: KnownCall): Promise<readonly FoundRecord[]> {
@@ -149,15 +160,15 @@ export class CinderServerVolumes extends OwnServerVolumes {
   }
 
   override async reserveReplacement(
-    { volumeId, otherId, serverUuid }: Replacement,
+    { own, other, serverUuid }: Replacement,
     call: KnownCall,
   ): Promise<ReplacementOutcome> {
+    const fault = refusedReplacement(own, other, serverUuid);
+    if (fault !== null) return { kind: "refused", fault };
     const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    const otherId = other.id;
     const wanted = { volumeId: otherId, serverUuid, connector: null };
     return askNeighbour(async () => {
-      const [own, other] = await Promise.all([volumeId, otherId].map((id) => this.#storage.volume(id, by)));
-      const fault = refusedReplacement(own ?? null, other ?? null, serverUuid);
-      if (fault !== null) return { kind: "refused", fault };
       // The same replacement may have been asked for before, or is so at this moment, whose host may use any attachment of the other volume. So of two calls the
       // later one goes no further, and leaves what it has reserved to the host's conductor or to the sweep of attachments.
       const attached = () => this.#storage.attachments({ volumeId: otherId, serverUuid });
@@ -184,6 +195,14 @@ export class CinderServerVolumes extends OwnServerVolumes {
 
   override giveUpReplacement(attachmentId: string): Promise<void> {
     return this.#storage.deleteAttachment(attachmentId);
+  }
+
+  async endReplacement(replacement: EndingReplacement, attachmentId: string): Promise<OwedEndOutcome> {
+    const { volumeId } = replacement.volume;
+    const mayWrite = () => this.#store.holdEnd(volumeId, attachmentId, { holder: this.#holder, ms: HELD_MS });
+    if (!(await mayWrite())) return { kind: "held" };
+    const outcome = await this.#ender.end(replacement, mayWrite);
+    return outcome.kind === "unwanted" ? { kind: "held" } : outcome;
   }
 
   override async release(id: string, taskId: string): Promise<boolean> {
@@ -279,11 +298,12 @@ export class CinderServerVolumes extends OwnServerVolumes {
       isMultiattach,
       imageProperties,
       migrationStatus,
+      attachedTo,
     } = volume;
     return {
       ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
-      ...{ making: row?.making ?? null, isMultiattach, imageProperties, migrationStatus },
+      ...{ making: row?.making ?? null, isMultiattach, imageProperties, migrationStatus, attachedTo },
       attachment: isMultiattach ? null : (row?.attachment ?? null),
     };
   }

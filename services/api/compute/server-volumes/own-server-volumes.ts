@@ -27,7 +27,7 @@ export class OwnServerVolumes implements ServerVolumes {
     const found = await this.#store.volumes(ids);
     return found
       .filter(({ projectId }) => identity.isAdmin || projectId === identity.projectId)
-      .map((volume) => ({ ...volume, isMultiattach: false, migrationStatus: "", imageProperties: {} }));
+      .map((volume) => ({ ...volume, isMultiattach: false, attachedTo: [], migrationStatus: "", imageProperties: {} }));
   }
 
   /** No volume of Berth's own has snapshots. */

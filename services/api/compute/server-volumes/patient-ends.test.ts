@@ -30,7 +30,7 @@ beforeEach(() => {
     release: attempt,
     endAttachment: async (id: string) => ((await attempt(id)) ? "released" : null),
   } as unknown as SettledVolumes;
-  ends = new PatientEnds({ volumes, events: { volumesNotSettled: () => {} }, clock });
+  ends = new PatientEnds({ volumes, events: { volumesNotSettled: () => {}, volumeLeftInDoubt: () => {} }, clock });
 });
 
 /** Ends all of these volumes in one round; returns those of which Cinder was asked. */

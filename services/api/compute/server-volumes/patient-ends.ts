@@ -1,3 +1,4 @@
+import type { EndingReplacement } from "../../../../adapters/openstack/replacement-ender.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -21,7 +22,7 @@ const WAIT_MS_MAX = 60_000;
  */
 export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "release" | "endAttachment"> {
   readonly #volumes: SettledVolumes;
-  readonly #events: Pick<ApiEvents, "volumesNotSettled">;
+  readonly #events: Pick<ApiEvents, "volumesNotSettled" | "volumeLeftInDoubt">;
   readonly #clock: Clock;
   /** The volumes whose attachment could not be ended, by their ids, so that the others have their turn. */
   readonly #waits: GrowingWaits;
@@ -32,7 +33,7 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
 
   constructor(deps: {
     readonly volumes: SettledVolumes;
-    readonly events: Pick<ApiEvents, "volumesNotSettled">;
+    readonly events: Pick<ApiEvents, "volumesNotSettled" | "volumeLeftInDoubt">;
     readonly clock: Clock;
   }) {
     this.#volumes = deps.volumes;
@@ -61,6 +62,20 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
 
   endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
     return this.#tryIn(id, attachmentId, () => this.#volumes.endAttachment(id, attachmentId, neverRan));
+  }
+
+  /** Tells Cinder how a replacement has ended, and then ends the attachment of the volume. Cinder's refusal is logged, and keeps nothing. */
+  endReplaced(
+    id: string,
+    attachmentId: string,
+    replacement: EndingReplacement,
+  ): Promise<"deleted" | "released" | null> {
+    return this.#tryIn(id, attachmentId, async () => {
+      const outcome = await this.#volumes.endReplacement?.(replacement, attachmentId);
+      if (outcome?.kind === "held") return null;
+      if (outcome?.kind === "refused") this.#events.volumeLeftInDoubt(replacement, outcome.why);
+      return this.#volumes.endAttachment(id, attachmentId, false);
+    });
   }
 
   /** `end` resolves with null if nothing has ended. So does this, also if it is not known in this round. */

@@ -9,8 +9,7 @@ type Volume = Pick<CinderVolume, "id" | "sizeGib" | "isMultiattach" | "migration
  *
  * Source: `swap_volume` of Nova's compute API
  */
-export function refusedReplacement(own: Volume | null, other: Volume | null, serverUuid: string): Fault | null {
-  if (own === null || other === null) return invalid("One of the volumes is gone.");
+export function refusedReplacement(own: Volume, other: Volume, serverUuid: string): Fault | null {
   if (own.attachedTo.every((one) => one.serverUuid !== serverUuid))
     return invalid("Old volume is attached to a different instance.");
   if (other.attachedTo.length > 0) return invalid("New volume must be detached in order to swap.");

@@ -1,18 +1,26 @@
+import type { EndingReplacement, ReplacementEndOutcome } from "../../../../adapters/openstack/replacement-ender.ts";
 import type {
   NewAttachment,
   ReserveOutcome,
   VolumeRecord,
   VolumeStore,
 } from "../../../../core/stores/api/volume-store.ts";
-import type { VolumeSource } from "../../../../core/stores/block-storage.ts";
+import type { CinderHolder, VolumeSource } from "../../../../core/stores/block-storage.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { Fault } from "../../http/fault.ts";
 
+/** `held`: another process does it, or the attachment has ended. */
+export type OwedEndOutcome = Extract<ReplacementEndOutcome, { kind: "ended" | "refused" }> | { readonly kind: "held" };
+
 /** The calls that follow attachments of volumes to their end. */
-export type SettledVolumes = Pick<
-  VolumeStore,
-  "sweepEnded" | "unsettled" | "confirmAttached" | "release" | "endAttachment"
->;
+export interface SettledVolumes
+  extends Pick<VolumeStore, "sweepEnded" | "unsettled" | "confirmAttached" | "release" | "endAttachment"> {
+  /**
+   * Tells the Block Storage service how the replacement of a volume has ended whose server is gone, before the attachment of the volume ends. Rejects with a
+   * BlockStorageError if it is not known whether that was done. Absent where volumes are never replaced.
+   */
+  endReplacement?(replacement: EndingReplacement, attachmentId: string): Promise<OwedEndOutcome>;
+}
 
 export type ReservedOutcome =
   | { readonly kind: "reserved"; readonly attachment: NewAttachment }
@@ -24,6 +32,8 @@ export type ReservedOutcome =
 export interface FoundRecord extends VolumeRecord {
   /** Several servers may have it at a time. */
   readonly isMultiattach: boolean;
+  /** Its finished attachments. */
+  readonly attachedTo: readonly CinderHolder[];
   /** How far Cinder's migration of it has come, if the caller may see that; empty for none. */
   readonly migrationStatus: string;
   /** The properties of the image that it was filled from. */
@@ -46,10 +56,10 @@ export type MadeOutcome =
   /** Nothing was made. */
   | { readonly kind: "refused"; readonly fault: Fault };
 
-/** A volume of a server, and the one to which Cinder migrates it. */
+/** A volume of a server, and the one to which Cinder migrates it, as they have been found. */
 export interface Replacement {
-  readonly volumeId: string;
-  readonly otherId: string;
+  readonly own: FoundRecord;
+  readonly other: FoundRecord;
   readonly serverUuid: string;
 }
 

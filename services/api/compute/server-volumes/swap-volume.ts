@@ -11,6 +11,7 @@ import type { AttachmentCall } from "./begin-attachment.ts";
 import { attachmentOfServer } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
+import { stillWith } from "./still-with.ts";
 
 /**
  * Replaces a server's volume by another one, as Cinder asks for it when it migrates an attached volume to another back end. Returns as soon as the server's cell
@@ -37,17 +38,18 @@ export async function swapVolume(
     throw conflict(`volume ${own} is not migrating; this API should only be called by Cinder`);
   const [replacement] = await volumes.find([other], call);
   if (replacement === undefined) throw badRequest(volumeNotFound(otherId).message);
+  const missing = () => notFound(`No volume Block Device Mapping with id ${volumeId.slice(0, 100)}.`);
   const target = await findTarget(deps, call, { id, action: "swap_volume" });
   const serverUuid = target.server.uuid;
   const row = await attachmentOfServer(volumes, serverUuid, own);
   // The row may not know yet that the cell has attached the volume.
-  if (row === null || target.server.spec.volumes.every((volume) => volume.volumeId !== own))
-    throw notFound(`No volume Block Device Mapping with id ${volumeId.slice(0, 100)}.`);
-  const outcome = await volumes.reserveReplacement({ volumeId: own, otherId: other, serverUuid }, call);
+  if (row === null || target.server.spec.volumes.every((volume) => volume.volumeId !== own)) throw missing();
+  const outcome = await volumes.reserveReplacement({ own: found, other: replacement, serverUuid }, call);
   if (outcome.kind === "refused") throw outcome.fault;
   const volume = { ...serverVolumeOf(row), replacedBy: other };
   const taskId = randomUUID();
-  const request = { kind: "swap-volume", carrier: context.carrier, taskId, askedBy: callerOf(call), volume } as const;
+  const asked = { carrier: context.carrier, taskId, askedBy: callerOf(call) };
+  const request = { kind: "swap-volume", ...asked, volume, after: stillWith(volume, missing) } as const;
   try {
     await beginInCell(deps, target, request);
   } catch (error) {

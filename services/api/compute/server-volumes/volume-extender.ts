@@ -9,12 +9,14 @@ import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import { attachmentOfServer } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
+import { stillWith } from "./still-with.ts";
 
 /** How often, and how many times, a server is looked at again that has another operation under way, or whose cell or Cinder does not answer. */
 const AGAIN_MS = 2_000;
 const TRIES_MAX = 30;
-/** Further volumes are not followed. Their guests see the new sizes at their next boots. */
+/** How many volumes are followed at a time, and how many more wait for their turn. */
 const RUNNING_MAX = 1_000;
+const WAITING_MAX = 10_000;
 
 export interface ExtendedVolume {
   readonly serverUuid: string;
@@ -31,30 +33,60 @@ interface ExtenderDeps {
 
 /**
  * Lets guests see that Cinder has extended a volume of theirs (operation `extend-volume`). The sender of the event does not wait for it. Cinder is asked for the
- * size, so a false event changes nothing. If this process ends meanwhile, the guest sees the new size at its next boot.
+ * size, so a false event changes nothing. If this process ends meanwhile, the guest sees the new size at its next boot. Volumes beyond those that are followed wait; the
+ * guests of those beyond these are not told either, which is logged.
  */
 export class VolumeExtender {
   readonly #deps: ExtenderDeps;
   readonly #running = new Set<Promise<void>>();
+  /** By server and volume. */
+  readonly #waiting = new Map<string, readonly [ExtendedVolume, Caller]>();
+  readonly #limits: { readonly running: number; readonly waiting: number };
   #isStopped = false;
 
-  constructor(deps: ExtenderDeps) {
+  constructor(deps: ExtenderDeps, limits = { running: RUNNING_MAX, waiting: WAITING_MAX }) {
     this.#deps = deps;
+    this.#limits = limits;
   }
 
   hear(extended: readonly ExtendedVolume[], askedBy: Caller): void {
     for (const one of extended) {
-      if (this.#isStopped || this.#running.size >= RUNNING_MAX) return;
-      const run = this.#follow(one, askedBy)
-        .catch((error: unknown) => this.#deps.events.volumeNotExtended(one, error))
-        .finally(() => this.#running.delete(run));
-      this.#running.add(run);
+      const key = `${one.serverUuid} ${one.volumeId}`;
+      if (this.#isStopped) this.#leave(one, "the api stops");
+      else if (this.#running.size < this.#limits.running) this.#begin(one, askedBy);
+      else if (this.#waiting.has(key) || this.#waiting.size < this.#limits.waiting)
+        this.#waiting.set(key, [one, askedBy]);
+      else this.#leave(one, `${this.#limits.waiting} other extended volumes wait already`);
     }
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    for (const [one] of this.#waiting.values()) this.#leave(one, "the api stops");
+    this.#waiting.clear();
     await Promise.all(this.#running);
+  }
+
+  #begin(one: ExtendedVolume, askedBy: Caller): void {
+    const run = this.#follow(one, askedBy)
+      .catch((error: unknown) => this.#deps.events.volumeNotExtended(one, error))
+      .finally(() => {
+        this.#running.delete(run);
+        this.#beginNext();
+      });
+    this.#running.add(run);
+  }
+
+  #beginNext(): void {
+    const [next] = this.#waiting;
+    if (next === undefined || this.#isStopped) return;
+    const [key, [one, askedBy]] = next;
+    this.#waiting.delete(key);
+    this.#begin(one, askedBy);
+  }
+
+  #leave(one: ExtendedVolume, why: string): void {
+    this.#deps.events.volumeNotExtended(one, new Error(why));
   }
 
   async #follow(one: ExtendedVolume, askedBy: Caller): Promise<void> {
@@ -87,6 +119,8 @@ export class VolumeExtender {
     const { isMultiattach, replacedBy } = known;
     const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach, replacedBy };
     const target = { action: "extend_volume", record, cell, server };
-    await beginInCell(this.#deps, target, { kind: "extend-volume", carrier: {}, askedBy, volume });
+    // If the volume was detached meanwhile, this is tried again, and ends there.
+    const after = stillWith(volume, () => new Fault(409, `Volume ${volume.volumeId} was just changed; try again.`));
+    await beginInCell(this.#deps, target, { kind: "extend-volume", carrier: {}, askedBy, volume, after });
   }
 }

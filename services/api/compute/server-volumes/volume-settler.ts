@@ -1,4 +1,5 @@
 import type { VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import { owedEnd } from "../../../../core/tasks/owed-end.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
@@ -20,6 +21,8 @@ import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } f
 const SWEEP_MS = 5_000;
 const SWEPT_MAX = 1_000;
 
+type SettlerEvents = Pick<ApiEvents, "volumesNotSettled" | "volumeLeftInDoubt">;
+
 /**
  * Brings volumes up to date with the cells of their servers. Attaching and detaching end in a cell, which does not report it, and so does the life of a
  * server's last guest. So each volume that waits for that is looked at until its cell says what has become of it (`judgeAttachment`, and `judgeBuilding` for the volumes of new servers). A cell that does not
@@ -36,6 +39,7 @@ export class VolumeSettler {
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<VolumeRecord>;
   readonly #ends: PatientEnds;
+  readonly #events: SettlerEvents;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   #sweptTo: string | null = null;
 
@@ -44,7 +48,7 @@ export class VolumeSettler {
       readonly volumes: SettledVolumes;
       readonly store: BuildingDeps["store"];
       readonly cells: Cells;
-      readonly events: Pick<ApiEvents, "volumesNotSettled">;
+      readonly events: SettlerEvents;
       readonly clock: Clock;
     },
     options: { readonly pollMs: number; readonly settleMs: number },
@@ -56,6 +60,7 @@ export class VolumeSettler {
     this.#clock = deps.clock;
     this.#settleMs = options.settleMs;
     this.#ends = new PatientEnds(deps);
+    this.#events = deps.events;
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
@@ -130,7 +135,7 @@ export class VolumeSettler {
       case "wait":
         return;
       case "end":
-        await this.#ends.endAttachment(id, attachment.attachmentId, hasNeverRun(look.server));
+        await this.#end(cell, volume, look.server);
         return;
       case "close":
         await closeAttachment(this.#ends, cell, volume, this.#clock.now());
@@ -144,6 +149,32 @@ export class VolumeSettler {
       default:
         verdict satisfies never;
     }
+  }
+
+  /**
+   * Ends the attachment of a server that is gone. If the delete has broken off the replacement of the volume, Cinder is told first how that has ended: without that, the
+   * user would get the volume with its former content. If nobody knows how it has ended, Cinder is told nothing, and keeps both volumes.
+   */
+  async #end(
+    cell: CellClient,
+    { id, attachment: { attachmentId, serverUuid } }: UnsettledVolume,
+    server: Server | null,
+  ): Promise<void> {
+    const volume = server?.spec.volumes.find(({ volumeId, replacedBy }) => volumeId === id && replacedBy !== "");
+    if (volume === undefined) {
+      await this.#ends.endAttachment(id, attachmentId, hasNeverRun(server));
+      return;
+    }
+    const tasks = await cell.operations((store) => store.tasksOf(serverUuid));
+    if (tasks.kind !== "answer") return;
+    const end = owedEnd(tasks.value, volume);
+    if (end !== null) {
+      await this.#ends.endReplaced(id, attachmentId, { serverUuid, volume, end });
+      return;
+    }
+    const hasEnded = (await this.#ends.endAttachment(id, attachmentId, false)) !== null;
+    if (hasEnded)
+      this.#events.volumeLeftInDoubt({ serverUuid, volume }, "the server was deleted before its host said it");
   }
 }
 

@@ -30,7 +30,13 @@ beforeEach(async () => {
 
 /** The time passes, while another api looks at the volumes that wait. */
 async function pass(ms: number): Promise<void> {
-  const deps = { volumes, store: requests, cells: new Map(), events: { volumesNotSettled() {} }, clock };
+  const deps = {
+    volumes,
+    store: requests,
+    cells: new Map(),
+    events: { volumesNotSettled() {}, volumeLeftInDoubt() {} },
+    clock,
+  };
   const settler = new VolumeSettler(deps, { pollMs: 1_000, settleMs: SETTLE_MS });
   for (const untilMs = clock.now() + ms; clock.now() < untilMs; ) {
     clock.advance(1_000);

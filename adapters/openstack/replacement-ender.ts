@@ -1,0 +1,137 @@
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import { OWN_NAME } from "../../core/stores/networking.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** `complete`: the guest uses the other volume. `abandon`: it uses its own, and no host has the other one. */
+export type ReplacementEnd = "complete" | "abandon";
+
+export interface EndingReplacement {
+  readonly serverUuid: string;
+  /** The server's volume, and the one that was to replace it. */
+  readonly volume: Pick<ServerVolume, "volumeId" | "replacedBy">;
+  readonly end: ReplacementEnd;
+}
+
+export type ReplacementEndOutcome =
+  | { readonly kind: "ended" }
+  /** Cinder does not agree: an operator has to look. */
+  | { readonly kind: "refused"; readonly why: string }
+  /** The caller may not write any longer. */
+  | { readonly kind: "unwanted" };
+
+const ENDED = { kind: "ended" } as const;
+const UNWANTED = { kind: "unwanted" } as const;
+/** Cinder's words for a migration that has ended. */
+const SUCCEEDED = "success";
+const FAILED = "error";
+/** The statuses of a volume that Cinder was told to delete. */
+export const DELETING: readonly string[] = ["deleting", "error_deleting"];
+/** Cinder's word while it carries out a completion. */
+const COMPLETING = "completing";
+/** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
+const FORGOTTEN_AFTER_MS = 600_000;
+
+/**
+ * Tells Cinder how the replacement of a volume has ended, with which Cinder migrates an attached volume to another back end. If it is completed, Cinder gives the
+ * other volume the id of the first one, and deletes what the first one has stored; otherwise it deletes the other one. So this is called only after the
+ * cell's database knows which of the two the guest uses.
+ *
+ * Both ends are repeatable: Cinder shows whether the migration is still under way, and is told nothing if it is over. The attachments of the volume that the guest
+ * does not use end first, as in Nova, because Cinder deletes no volume that is attached. They are listed before the volumes are read: if the migration is under way
+ * after that, it was so before, and none of them is of the volume that the guest uses.
+ *
+ * Two completions at a time may delete the guest's data, since Cinder exchanges the two volumes' records in each. It goes on with one whose answer was lost, and
+ * may not have begun it. So the next one waits until Cinder has certainly begun: after an unclear answer, and if another process may just have asked, because no
+ * attachment is left and this process has ended none.
+ */
+export class ReplacementEnder {
+  readonly #storage: BlockStorage;
+  readonly #clock: Clock;
+  readonly #pauseMs: number;
+  /** Until when a completion may be waiting in Cinder, by the two volumes. */
+  readonly #mayBeginUntilMs = new Map<string, number>();
+
+  /** `pauseMs`: how long a completion that was asked for may take to begin. */
+  constructor(
+    deps: { readonly storage: BlockStorage; readonly clock: Clock },
+    { pauseMs }: { readonly pauseMs: number },
+  ) {
+    this.#storage = deps.storage;
+    this.#clock = deps.clock;
+    this.#pauseMs = pauseMs;
+  }
+
+  /** Rejects with a BlockStorageError if Cinder's answer is not known; then this is to be called again. `mayWrite` is asked before each write. */
+  async end(replacement: EndingReplacement, mayWrite: () => Promise<boolean>): Promise<ReplacementEndOutcome> {
+    const outcome = await this.#end(replacement, mayWrite);
+    if (outcome.kind !== "refused") this.#mayBeginUntilMs.delete(keyOf(replacement.volume));
+    return outcome;
+  }
+
+  async #end(
+    { serverUuid, volume, end }: EndingReplacement,
+    mayWrite: () => Promise<boolean>,
+  ): Promise<ReplacementEndOutcome> {
+    const storage = this.#storage;
+    const { volumeId, replacedBy } = volume;
+    const unused = end === "complete" ? volumeId : replacedBy;
+    const attachments = await storage.attachments({ volumeId: unused, serverUuid });
+    const other = await storage.volume(replacedBy, OWN_NAME);
+    const own = await storage.volume(volumeId, OWN_NAME);
+    const isUnderWay = own !== null && own.migrationStatus !== "" && other?.migrationStatus === `target:${volumeId}`;
+    // Cinder deletes the other volume some time after it was told so. It says that a migration has failed also when it was not told, and keeps the other volume then.
+    const isDropped = own?.migrationStatus === FAILED && DELETING.includes(other?.status ?? "");
+    if (!isUnderWay || (end === "abandon" && isDropped)) {
+      if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
+      return refused(
+        `Cinder no longer migrates volume ${volumeId} to ${replacedBy}, whose data the guest uses (migration status: ${own?.migrationStatus || "none"})`,
+      );
+    }
+    if (own.migrationStatus === COMPLETING) throw stillCompletes(volume);
+    if (end === "complete") this.#pauseAfterOthers(volume, attachments.length);
+    for (const { id } of attachments) {
+      if (!(await mayWrite())) return UNWANTED;
+      await storage.deleteAttachment(id);
+    }
+    if (!(await mayWrite())) return UNWANTED;
+    try {
+      const outcome = await storage.endMigration({ volumeId, targetId: replacedBy, hasFailed: end === "abandon" });
+      if (outcome.kind === "ended") return ENDED;
+      return refused(`Cinder does not end the migration of volume ${volumeId} to ${replacedBy}: ${outcome.why}`);
+    } catch (error) {
+      this.#note(volume, this.#clock.monotonic() + this.#pauseMs);
+      throw error;
+    }
+  }
+
+  /** Throws while a completion that was asked for before may not have begun. */
+  #pauseAfterOthers(volume: EndingReplacement["volume"], attachmentsLeft: number): void {
+    const nowMs = this.#clock.monotonic();
+    const known = this.#mayBeginUntilMs.get(keyOf(volume));
+    const untilMs = known ?? (attachmentsLeft === 0 ? nowMs + this.#pauseMs : nowMs);
+    if (known === undefined) this.#note(volume, untilMs);
+    if (nowMs < untilMs)
+      throw new BlockStorageError(
+        "unreachable",
+        `Cinder may still begin a completion that it was asked for before, and is asked again in ${Math.ceil((untilMs - nowMs) / 1_000)} s`,
+      );
+  }
+
+  #note(volume: EndingReplacement["volume"], untilMs: number): void {
+    const nowMs = this.#clock.monotonic();
+    for (const [key, lastMs] of this.#mayBeginUntilMs)
+      if (nowMs - lastMs > FORGOTTEN_AFTER_MS) this.#mayBeginUntilMs.delete(key);
+    this.#mayBeginUntilMs.set(keyOf(volume), untilMs);
+  }
+}
+
+const refused = (why: string): ReplacementEndOutcome => ({ kind: "refused", why });
+const keyOf = ({ volumeId, replacedBy }: EndingReplacement["volume"]): string => `${volumeId} ${replacedBy}`;
+
+const stillCompletes = ({ volumeId, replacedBy }: EndingReplacement["volume"]) =>
+  new BlockStorageError(
+    "unreachable",
+    `Cinder still completes the migration of volume ${volumeId} to ${replacedBy}; if that does not end, look into the log of cinder-volume`,
+  );
