@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { dhParams } from "./dh-params.ts";
 import type { QemuGuest } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
 
@@ -27,8 +28,9 @@ export async function useTransferKey(guest: QemuGuest, key: string, endpoint: "s
   const dir = join(guest.dir, DIR);
   await guest.storage.work(async () => {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    // GnuTLS knows the file by this name.
+    // GnuTLS knows the files by these names.
     await writeFile(join(dir, "keys.psk"), `${KEY_NAME}:${key}\n`, { mode: 0o600 });
+    if (endpoint === "server") await writeFile(join(dir, "dh-params.pem"), dhParams(), { mode: 0o600 });
   });
   await dropCredentials(guest);
   await guest.execute("object-add", {
