@@ -8,11 +8,12 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { uploadedName } from "../../runtime/find-image-file.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
@@ -166,7 +167,7 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     const { path, sha512 } = await image("a");
     damage(path, 5, 0xff);
     rmSync(join(source, "a.raw"));
-    const missing = { isFinal: false, message: expect.stringContaining("this host has no file of image a") };
+    const missing = { isFinal: false, message: expect.stringContaining("no file of image a") };
     await expect(image("a", { sha512 })).rejects.toMatchObject(missing);
     await expect(image("a")).rejects.toMatchObject(missing);
     writeFileSync(join(source, "a.raw"), nanoImage());
@@ -184,6 +185,86 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     writeFileSync(index, JSON.stringify(earlier));
     expect(await openCache().image({ id: "a", format: null, sha512: null }, NEVER)).toEqual(before);
     expect([statSync(before.path).ino, damaged]).toEqual([ino, []]);
+  });
+
+  test("a copy that cannot be read is made again", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const before = await image("a");
+    const index = join(dir, "cache", "a.json");
+    const entry = JSON.parse(readFileSync(index, "utf8")) as { readonly path: string };
+    // A file whose reading fails with EIO, and that can be replaced.
+    const broken = join(dir, "cache", "broken");
+    symlinkSync("/proc/self/mem", broken);
+    writeFileSync(index, JSON.stringify({ ...entry, path: broken }));
+    expect(await image("a")).toEqual(before);
+    expect(damaged).toContainEqual({ imageId: "a", path: broken });
+  });
+
+  test("a copy without the image's file that cannot be used is named in the refusal, and its damage is told once", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const { path, sha512 } = await image("a");
+    damage(path, 5, 0xff);
+    rmSync(join(source, "a.raw"));
+    for (let times = 0; times < 2; times += 1)
+      await expect(image("a", { sha512 })).rejects.toThrow(
+        "this host has only a copy of it that was changed or cannot be read, and no file of image a: copy the image into its directory of images",
+      );
+    expect(damaged).toEqual([{ imageId: "a", path }]);
+  });
+
+  test("a copy that hosts know by different inodes is read once", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const before = await image("a");
+    const index = join(dir, "cache", "a.json");
+    const entry = JSON.parse(readFileSync(index, "utf8")) as { readonly mark: object };
+    // Its content would be found wrong if it were read.
+    writeFileSync(index, JSON.stringify({ ...entry, sha512: "of nothing", mark: { ...entry.mark, inode: 1 } }));
+    expect(await image("a")).toEqual({ ...before, sha512: "of nothing" });
+  });
+
+  describe("the base of a guest that is booted", () => {
+    test("is left alone while nothing has written to it, made again when its content has changed, and refused when it cannot be made", async () => {
+      writeFileSync(join(source, "a.raw"), nanoImage());
+      const { path, sha512 } = await image("a");
+      await cache.checkBase(sha512, NEVER);
+      damage(path, 5, 0xff);
+      await cache.checkBase(sha512, NEVER);
+      expect(readFileSync(path).equals(nanoImage())).toBe(true);
+      damage(path, 5, 0xff);
+      rmSync(join(source, "a.raw"));
+      await expect(openCache().checkBase(sha512, NEVER)).rejects.toThrow(
+        `the guest's disk is built on ${path}, which was changed or cannot be read on this host, and it cannot be made again`,
+      );
+      writeFileSync(join(source, "a.raw"), nanoImage());
+      await openCache().checkBase(sha512, NEVER);
+      expect(readFileSync(path).equals(nanoImage())).toBe(true);
+    });
+
+    test("is checked also if the image has another content by now, and is read only once then", async () => {
+      writeFileSync(join(source, "a.raw"), nanoImage());
+      const { path, sha512 } = await image("a");
+      writeFileSync(join(source, "a.raw"), Buffer.alloc(2 * MIB));
+      utimesSync(join(source, "a.raw"), 1, 1);
+      expect((await image("a")).path).not.toBe(path);
+      await cache.checkBase(sha512, NEVER);
+      expect(readdirSync(join(dir, "cache"))).toContain(`${basename(path)}.mark`);
+      damage(path, 5, 0xff);
+      await expect(cache.checkBase(sha512, NEVER)).rejects.toThrow(/cannot be made again: .* another SHA-512/);
+      expect(damaged).toEqual([{ imageId: "a", path }]);
+    });
+
+    test("goes on being checked when the boot that asked for it is called off, and is unknown to a host that does not have it", async () => {
+      writeFileSync(join(source, "a.raw"), nanoImage());
+      const { path, sha512 } = await image("a");
+      damage(path, 5, 0xff);
+      const end = new AbortController();
+      const checked = cache.checkBase(sha512, end.signal);
+      end.abort(new Error("the boot is not wanted"));
+      await expect(checked).rejects.toThrow("the boot is not wanted");
+      await cache.checkBase(sha512, NEVER);
+      expect(readFileSync(path).equals(nanoImage())).toBe(true);
+      await cache.checkBase("ab".repeat(64), NEVER);
+    });
   });
 
   test.each(["../a", "a/b", "..", ".hidden", ""])("%j is not the id of an image", async (id) => {

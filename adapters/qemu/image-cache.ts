@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
-import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { findImageFile } from "../../runtime/find-image-file.ts";
+import { findImageFile, nullIfMissing } from "../../runtime/find-image-file.ts";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
@@ -30,7 +30,10 @@ interface Entry extends BaseImage {
   readonly mark?: FileMark | undefined;
 }
 
-/** What changes with any write to a file, whatever times the writer gives it. */
+/**
+ * What changes with any write to a file, and with its replacement, whatever times the writer gives it. Hosts that share the file may know it by different inodes, which earlier
+ * versions compare.
+ */
 interface FileMark {
   readonly bytes: number;
   readonly inode: number;
@@ -52,6 +55,9 @@ type Source = Entry["source"] & { readonly path: string; readonly format: ImageF
 /** How many images are copied, or read for their hash, at a time. Each may hang with two threads of this process. */
 const COPYING_MAX = 4;
 
+/** Characters of the content's hash in the name of a copy. */
+const HASH_LENGTH = 32;
+
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 /** The endings of files that operators name by the image's id, and what they tell about the format. */
 const SUFFIXES: ReadonlyMap<string, ImageFormat | null> = new Map<string, ImageFormat | null>([
@@ -64,7 +70,8 @@ const SUFFIXES: ReadonlyMap<string, ImageFormat | null> = new Map<string, ImageF
 /**
  * Copies of images in a directory of the host, made from a directory into which the Image API stores uploads, and operators put images under their ids. A copy is checked once,
  * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change the base of
- * existing guests. A copy that was written to since is checked again, and made again if its content has changed.
+ * existing guests. A copy that was written to since is checked again, before a guest is built on it and before a guest that was built on it is booted, and made again if its
+ * content has changed or cannot be read.
  */
 export class ImageCache {
   readonly #sourceDir: string;
@@ -78,6 +85,11 @@ export class ImageCache {
     string,
     { readonly image: Promise<BaseImage>; readonly end: AbortController; waiting: number }
   >();
+
+  /** Bases of guests that are being checked, by their hashes. */
+  readonly #checks = new Map<string, Promise<void>>();
+  /** The damaged copies of which the operator has been told, each with the time of the change. */
+  readonly #told = new Set<string>();
 
   constructor(options: {
     readonly sourceDir: string;
@@ -109,17 +121,65 @@ export class ImageCache {
     const key = `${expected.id} ${expected.format} ${expected.sha512}`;
     const running = this.#fetching.get(key) ?? this.#begin(key, expected);
     running.waiting += 1;
-    const raised = Promise.withResolvers<never>();
-    const onAbort = () => raised.reject(signal.reason as Error);
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-    return Promise.race([running.image, raised.promise]).finally(() => {
-      signal.removeEventListener("abort", onAbort);
+    return unlessRaised(running.image, signal).finally(() => {
       running.waiting -= 1;
       if (running.waiting > 0) return;
       if (this.#fetching.get(key) === running) this.#fetching.delete(key);
       running.end.abort(new Error("no build waits for the image"));
     });
+  }
+
+  /**
+   * Checks the copy with this content on which a guest is built, if anything has written to it since it was checked last, and makes it again if its content has changed. Rejects with
+   * a QemuError if that cannot be done: the guest would read another disk than it has written to. After its signal is raised it rejects at once, and the check goes on for the next
+   * call. A base that is not in this directory is left to QEMU.
+   */
+  checkBase(sha512: string, signal: AbortSignal): Promise<void> {
+    let check = this.#checks.get(sha512);
+    if (check === undefined) {
+      check = this.#checkBase(sha512).finally(() => this.#checks.delete(sha512));
+      check.catch(() => undefined);
+      this.#checks.set(sha512, check);
+    }
+    return unlessRaised(check, signal);
+  }
+
+  async #checkBase(sha512: string): Promise<void> {
+    const ending = `-${sha512.slice(0, HASH_LENGTH)}`;
+    const names = await this.#storage.copies.look(() => readdir(this.#dir).catch(nullIfMissing));
+    for (const name of names ?? []) {
+      if (!name.endsWith(ending)) continue;
+      const [id, path] = [name.slice(0, -ending.length), join(this.#dir, name)];
+      if (await this.#isIntact(id, path, sha512)) continue;
+      try {
+        await this.image({ id, format: null, sha512 }, NEVER);
+      } catch (error) {
+        const { message } = error as Error;
+        throw new QemuError(
+          "image",
+          `the guest's disk is built on ${path}, which was changed or cannot be read on this host, and it cannot be made again: ${message}`,
+          { cause: error },
+        );
+      }
+    }
+  }
+
+  /** Whether a copy has this content still. The index tells only of the latest copy of each image, so the others have marks of their own. */
+  async #isIntact(id: string, path: string, sha512: string): Promise<boolean> {
+    const known = await this.#storage.copies.look(() => this.#known(id).catch(() => null));
+    if (known?.[0].path === path) return (await this.#entry(id, NEVER)) !== null;
+    const marked = `${path}.mark`;
+    const [mark, kept] = await this.#storage.copies.look(() =>
+      Promise.all([markOf(path), readFile(marked, "utf8").catch(() => null)]),
+    );
+    if (kept !== null && isSame(mark, markIn(kept))) return true;
+    if (!(await this.#has(path, sha512, NEVER))) {
+      this.#tellDamaged(id, path, mark);
+      return false;
+    }
+    // Without it, the copy is read again the next time.
+    await this.#storage.copies.look(() => writeFile(marked, JSON.stringify(mark))).catch(() => undefined);
+    return true;
   }
 
   #begin(key: string, expected: ExpectedImage) {
@@ -151,7 +211,11 @@ export class ImageCache {
     if (source === null) {
       // A copy with another hash than the image service states is of an earlier file.
       if (entry !== null && (sha512 === null || sha512 === entry.sha512)) return entry;
-      throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
+      const words = (await this.#isDamaged(id)) ? "only a copy of it that was changed or cannot be read, and " : "";
+      throw new QemuError(
+        "image",
+        `this host has ${words}no file of image ${id}: copy the image into its directory of images`,
+      );
     }
     const isCurrent = entry?.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
     return isCurrent ? entry : await this.#reading.look(() => this.#copy(expected, source, signal), { isSlow: true });
@@ -176,7 +240,7 @@ export class ImageCache {
     return found === null ? null : { ...found, format: SUFFIXES.get(found.suffix) ?? null };
   }
 
-  /** The copy of an image. Null if there is none, or if its content has changed: it is copied again then. */
+  /** The copy of an image. Null if there is none, or if its content has changed or cannot be read: it is copied again then. */
   async #entry(id: string, signal: AbortSignal): Promise<Entry | null> {
     let entry: Entry;
     let mark: FileMark;
@@ -186,16 +250,39 @@ export class ImageCache {
       if (error instanceof SilentStorageError) throw error;
       return null;
     }
-    const { bytes, inode, changedAtMs } = mark;
-    if (entry.mark?.bytes === bytes && entry.mark.inode === inode && entry.mark.changedAtMs === changedAtMs)
-      return entry;
-    if ((await sha512Of(entry.path, signal)) !== entry.sha512) {
-      this.#onDamaged({ imageId: id, path: entry.path });
+    if (isSame(mark, entry.mark)) return entry;
+    if (!(await this.#has(entry.path, entry.sha512, signal))) {
+      this.#tellDamaged(id, entry.path, mark);
       return null;
     }
     const known = { ...entry, mark };
-    await this.#record(id, known);
+    // On a disk that is full, the copy is read again the next time.
+    await this.#storage.copies.look(() => this.#record(id, known)).catch(() => undefined);
     return known;
+  }
+
+  /** Whether the image's only copy is one that was found damaged. */
+  async #isDamaged(id: string): Promise<boolean> {
+    const known = await this.#storage.copies.look(() => this.#known(id).catch(() => null));
+    return known !== null && this.#told.has(nameOf(known[0].path, known[1]));
+  }
+
+  /** Once for each change: without a file of the image, every build finds it again. */
+  #tellDamaged(imageId: string, path: string, mark: FileMark): void {
+    const name = nameOf(path, mark);
+    if (this.#told.has(name)) return;
+    this.#told.add(name);
+    this.#onDamaged({ imageId, path });
+  }
+
+  /** Whether a file has this content. One that cannot be read has not, as after an error of the disk: it can be made again. Rejects when the signal is raised. */
+  async #has(path: string, sha512: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      return (await this.#reading.look(() => sha512Of(path, signal), { isSlow: true })) === sha512;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
   }
 
   async #known(id: string): Promise<[Entry, FileMark]> {
@@ -221,7 +308,7 @@ export class ImageCache {
         throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal: error.isFinal, cause: error });
       });
       const sha512 = hash.digest("hex");
-      const path = join(this.#dir, `${id}-${sha512.slice(0, 32)}`);
+      const path = join(this.#dir, `${id}-${sha512.slice(0, HASH_LENGTH)}`);
       await rename(copy, path);
       const { bytes, changedAtMs } = source;
       const entry = { path, ...facts, sha512, source: { bytes, changedAtMs }, mark: await markOf(path) };
@@ -240,6 +327,31 @@ export class ImageCache {
 
   #indexOf(id: string): string {
     return join(this.#dir, `${id}.json`);
+  }
+}
+
+const NEVER = new AbortController().signal;
+
+/** Settles as the promise does, or rejects when the signal is raised. */
+function unlessRaised<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const raised = Promise.withResolvers<never>();
+  const onAbort = () => raised.reject(signal.reason as Error);
+  signal.addEventListener("abort", onAbort);
+  if (signal.aborted) onAbort();
+  return Promise.race([promise, raised.promise]).finally(() => signal.removeEventListener("abort", onAbort));
+}
+
+const nameOf = (path: string, { bytes, changedAtMs }: FileMark): string => `${path} ${bytes} ${changedAtMs}`;
+
+const isSame = (mark: FileMark, known: FileMark | null | undefined): boolean =>
+  mark.bytes === known?.bytes && mark.changedAtMs === known.changedAtMs;
+
+/** Null for a text that is no mark, as after a crash. */
+function markIn(text: string): FileMark | null {
+  try {
+    return JSON.parse(text) as FileMark;
+  } catch {
+    return null;
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
 import { hostDeviceId, readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
+import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
@@ -36,6 +37,8 @@ export interface PowerControl {
   readonly functions: GuestFunctions;
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
+  /** The copies of images on which guests' disks are built. */
+  readonly images: Pick<ImageCache, "checkBase">;
   /** What the guest reaches in QEMU's own network from its next boot on. */
   readonly userNetwork: UserNetwork;
   /** How long a guest may take to power off by itself, after its power button was pressed. */
@@ -278,12 +281,13 @@ async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
 
 /**
  * Starts the guest's QEMU with the guest's volumes, halted. A guest that does not get all of them keeps none, so that others can have them. Rejects with a reason
- * if devices or huge pages of the guest are gone, as after a restart of the host, or if its virtual functions cannot be connected.
+ * if devices or huge pages of the guest are gone, as after a restart of the host, if its virtual functions cannot be connected, or if the image below its disk was changed.
  */
 async function bootHalted(guest: QemuGuest, control: PowerControl): Promise<void> {
   const { program, volumes, sysroot } = control;
   await guest.end();
-  const { pinning } = guest.record;
+  const { pinning, baseSha512 } = guest.record;
+  if (baseSha512 !== "") await control.images.checkBase(baseSha512, control.signal);
   await readyHostDevices(pinning?.devices ?? [], sysroot);
   if (pinning !== undefined) checkHugePages(pinning, sysroot);
   await control.functions.connect(guest, control.signal);

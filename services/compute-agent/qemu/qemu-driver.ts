@@ -341,8 +341,8 @@ export class QemuDriver implements Driver {
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
-    const [functions, volumes] = [this.#functions, this.#volumes];
-    return { program, sysroot, userNetwork, functions, volumes, shutdownMs, pressAgainMs, signal };
+    const [functions, volumes, images] = [this.#functions, this.#volumes, this.#images];
+    return { program, sysroot, userNetwork, functions, volumes, images, shutdownMs, pressAgainMs, signal };
   }
 }
 

@@ -17,7 +17,7 @@ import { readKernel } from "./read-kernel.ts";
 export async function rescueGuest(
   guest: QemuGuest,
   image: RescueImage,
-  control: PowerControl & { readonly images: ImageCache },
+  control: Omit<PowerControl, "images"> & { readonly images: ImageCache },
 ): Promise<void> {
   const { images, signal } = control;
   const { rescue, receives } = guest.record;
