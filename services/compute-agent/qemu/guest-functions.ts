@@ -93,6 +93,7 @@ export function functionsOfGuests({
     told.clear();
     for (const { dir } of kept) told.add(dir);
   };
+  let isClosed = false;
   const ticker = new Ticker({ clock, pauseMs: CLEAR_AGAIN_MS, work: clearLeft, onError: () => undefined });
   return {
     connect: ({ dir, record }, signal) =>
@@ -113,10 +114,15 @@ export function functionsOfGuests({
         const [first] = devices;
         if (first !== undefined && runsWith(dir, record, first.address)) functions.remember({ dir, devices });
       }
+      // The look at the guests may have waited for their storage for long.
+      if (isClosed) return;
       ticker.start();
       ticker.hurry(0);
     },
-    close: () => void ticker.stop(),
+    close: () => {
+      isClosed = true;
+      void ticker.stop();
+    },
   };
 }
 
