@@ -33,7 +33,7 @@ export async function changeGuestVolume(
       return isReplaced ? undefined : pivot(guest, place, volume);
     case "keep":
       if (isReplaced || place.replacement?.isDecided === true)
-        throw new QemuError("state", `the guest uses volume ${replacedBy} in the place of volume ${volumeId} already`);
+        throw decidedFor(volumeId, place.replacement?.by ?? replacedBy);
       return keep(guest, place);
     default:
       step satisfies never;
@@ -51,7 +51,11 @@ async function mirror(
   if (place.isShared === true)
     throw new QemuError("state", `volume ${volumeId} is one of several servers, and cannot be replaced`);
   if (!(await mayChangeDevices(guest, "volumes"))) throw notRunning();
-  if (place.replacement?.isDecided === true) return;
+  if (place.replacement?.isDecided === true) {
+    // A repetition of the order for the same one is a success.
+    if (place.replacement.by === by) return;
+    throw decidedFor(volumeId, place.replacement.by);
+  }
   // The copy of an earlier replacement that was not called off here.
   if (place.replacement !== undefined && place.replacement.by !== by) await endVolumeCopy(guest, volumeId);
   const replacement = { by, connection, former: place.connection, node: null, isDecided: false };
@@ -92,6 +96,8 @@ const change = (guest: QemuGuest, place: GuestVolume): Promise<void> =>
     volumes: (guest.record.volumes ?? []).map((one) => (one.volumeId === place.volumeId ? place : one)),
   });
 
+const decidedFor = (volumeId: string, by: string) =>
+  new QemuError("state", `the guest uses volume ${by} in the place of volume ${volumeId} already`);
 const notRunning = () => new QemuError("state", "the guest does not run, so its volume is not replaced");
 const noCopy = (volumeId: string) =>
   new QemuError(
