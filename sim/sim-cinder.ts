@@ -47,6 +47,8 @@ export class SimCinder {
   readonly #habits: CinderHabits;
   readonly #twin: MemoryBlockStorage;
   readonly #random: () => number;
+  /** Stores a volume that does not have to be filled. */
+  readonly #put: MemoryBlockStorage["putVolume"];
   /** The ids of the volumes that several servers may have at a time. */
   readonly sharedVolumes: readonly string[];
   /** The ids of all volumes that users attach and detach. */
@@ -71,6 +73,7 @@ export class SimCinder {
     );
     this.usersVolumes = [...this.sharedVolumes, ...free];
     this.#twin.fate = (method) => this.#fateOf(method);
+    this.#put = this.#twin.putVolume.bind(this.#twin);
     this.#fillNewVolumes();
     this.#watchEnds(servers);
   }
@@ -78,6 +81,12 @@ export class SimCinder {
   /** Cinder as it is, without a network before it. */
   get storage(): BlockStorage {
     return this.#twin;
+  }
+
+  /** A user extends a volume. Berth learns of it by an event, which may be lost. */
+  extend(id: string): void {
+    const volume = this.#twin.all().find((one) => one.id === id);
+    if (volume !== undefined) this.#put({ ...volume, sizeGib: volume.sizeGib + 1 });
   }
 
   /** Cinder as a process reaches it. What the network loses is a call that Cinder has left without an answer. */
@@ -183,9 +192,8 @@ export class SimCinder {
   }
 
   #fillNewVolumes(): void {
-    const put = this.#twin.putVolume.bind(this.#twin);
     this.#twin.putVolume = (wanted) => {
-      const volume = put(wanted);
+      const volume = this.#put(wanted);
       const fillMs = this.#random() * this.#habits.fillMsMax;
       const isBroken = !this.#isCalm && this.#random() < this.#habits.errorShare;
       this.#world.clock.setTimer(fillMs, () => this.#twin.finishCreating(volume.id, isBroken ? "error" : "available"));

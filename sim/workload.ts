@@ -7,6 +7,7 @@ import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import { SIM_NETWORK, type SimNeutron } from "./sim-neutron.ts";
 import type { SimProcess } from "./sim-process.ts";
+import { VolumeGrowths } from "./volume-growths.ts";
 import type { World } from "./world.ts";
 
 /** Shares of the operations: deleting a server, and changing one. */
@@ -43,6 +44,7 @@ export class Workload {
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
   readonly #attachmentChanges: AttachmentChanges;
+  readonly #volumeGrowths: VolumeGrowths;
   readonly #interfaceChanges: InterfaceChanges;
   #open = 0;
   /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
@@ -76,6 +78,7 @@ export class Workload {
       isOver: () => this.#stopped,
     };
     this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
+    this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cloud.cinder?.extend(id));
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
@@ -98,6 +101,7 @@ export class Workload {
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
+    if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
     if (this.#cloud.neutron !== null) this.#interfaceChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);

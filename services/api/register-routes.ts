@@ -168,13 +168,12 @@ const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings
   });
 };
 
-/** Registers the routes of `registerServerLife`, and those for the volumes of servers and for their ports in Neutron, if this api has any. */
+/** Registers the routes of `registerServerLife`, those for the volumes of servers and for their ports in Neutron, if this api has any, and that for events about both. */
 const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   registerServerLife(scope, prefix, deps, parts, settings);
   if (parts.server.volumes !== null)
     registerAttachmentRoutes(scope, parts.server, routeOptions(prefix, parts, settings));
-  if (parts.server.neutron === null) return;
-  registerInterfaceRoutes(scope, parts.server);
+  if (parts.server.neutron !== null) registerInterfaceRoutes(scope, parts.server);
   registerExternalEventRoutes(scope, parts.server);
 };
 
