@@ -15,6 +15,7 @@ import {
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
+  quickNanoImage,
   ticksSinceBoot,
 } from "./qemu-guests.ts";
 
@@ -49,7 +50,7 @@ export function makeMortal(): void {
 
 /** A host with one guest, whose agents die and follow each other. */
 export class MortalHost {
-  readonly dir: QemuGuestsDir = makeQemuGuestsDir();
+  readonly dir: QemuGuestsDir = makeQemuGuestsDir(quickNanoImage());
   name: GuestName;
   driver: QemuDriver;
 

@@ -17,6 +17,7 @@ import {
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
+  quickNanoImage,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
 import type { PrepareOrder } from "../driver.ts";
@@ -36,7 +37,7 @@ describe.skipIf(skipped !== null)(
     let drivers: QemuDriver[];
     let driver: QemuDriver;
     beforeEach(() => {
-      [here, there] = [makeQemuGuestsDir(), makeQemuGuestsDir()];
+      [here, there] = [makeQemuGuestsDir(quickNanoImage()), makeQemuGuestsDir(quickNanoImage())];
       drivers = [];
       driver = open();
     });

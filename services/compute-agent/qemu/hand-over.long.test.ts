@@ -14,6 +14,7 @@ import {
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
+  quickNanoImage,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
 import type { PrepareOrder } from "../driver.ts";
@@ -65,8 +66,8 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     readonly displays?: readonly [MachineDisplay | null, MachineDisplay | null];
     readonly disksAnswerMs?: number;
   }) {
-    const here = makeQemuGuestsDir();
-    const there = sharesDisks ? here : makeQemuGuestsDir();
+    const here = makeQemuGuestsDir(quickNanoImage());
+    const there = sharesDisks ? here : makeQemuGuestsDir(quickNanoImage());
     dirs.push(...new Set([here, there]));
     const defaults = (kind: MachineDisplay | null) => async () => ({ ...NANO_DEFAULTS, display: kind });
     const slow = isSlow ? { bytesPerSecond: SLOW } : {};
