@@ -86,11 +86,12 @@ export class ServiceProcess {
 
   /**
    * Kills the process and starts its successor, in one step: a second call waits until the successor of the first one serves, and then replaces
-   * that. Callers that know nothing of each other would otherwise kill what another one is just starting.
+   * that. Callers that know nothing of each other would otherwise kill what another one is just starting. `whileGone` is called between the two.
    */
-  replace(): Promise<string> {
+  replace(whileGone: () => Promise<void> = async () => undefined): Promise<string> {
     const next = async () => {
       await this.kill();
+      await whileGone();
       return this.start();
     };
     const replaced = this.#replaced.then(next, next);

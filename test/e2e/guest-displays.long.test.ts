@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createWebSocketStream, WebSocket } from "ws";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import { freePort } from "../../runtime/free-port.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { type Frame, RfbClient } from "../rigs/rfb-client.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const PATIENT = { everyMs: 100, withinMs: 60_000 };
 const skipped = whyNoQemu();
@@ -15,22 +16,17 @@ describe.skipIf(skipped !== null)(`displays of guests${skipped === null ? "" : `
   let cloud: Cloud;
   let dir: QemuGuestsDir;
   let proxy: ServiceProcess;
+  let port: number;
 
   beforeAll(async () => {
-    dir = makeQemuGuestsDir();
-    const port = await freePort();
-    cloud = await Cloud.start({
-      cells: ["cell-1"],
-      schedulers: 1,
-      conductors: 1,
-      hostsPerAgent: 1,
-      env: {
-        ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_VNC_ENABLED: "true" },
-        ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images },
-        ...{ BERTH_CONSOLE_LISTEN: "127.0.0.1:0" },
-        BERTH_NOVNCPROXY_BASE_URL: `http://127.0.0.1:${port}/vnc_auto.html`,
-      },
-    });
+    port = await freePort();
+  });
+  const env = () => ({
+    ...{ BERTH_VNC_ENABLED: "true", BERTH_CONSOLE_LISTEN: "127.0.0.1:0" },
+    BERTH_NOVNCPROXY_BASE_URL: `http://127.0.0.1:${port}/vnc_auto.html`,
+  });
+  useGuestCloud({ agents: 2, isShared: true, env }, async (made) => {
+    ({ cloud, dir } = made);
     proxy = new ServiceProcess({
       name: "console-proxy",
       argv: ["console-proxy"],
@@ -38,12 +34,7 @@ describe.skipIf(skipped !== null)(`displays of guests${skipped === null ? "" : `
     });
     await proxy.start();
   });
-  afterAll(async () => {
-    await proxy?.kill();
-    await cloud?.close();
-    await dir?.remove();
-  });
-  beforeEach(() => cloud.beforeTest());
+  afterAll(() => proxy?.kill());
 
   /** Opens the display of a server as noVNC does, with the parameter of its page. */
   async function openDisplay(server: string): Promise<RfbClient> {

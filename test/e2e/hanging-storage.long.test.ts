@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { guestsOnDisk, hasOpen, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, hasOpen, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { type HangingDisk, openHangingDisk, whyNoHangingDisk } from "../rigs/small-disk.ts";
-import { Cloud } from "./cloud.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const PATIENT = { everyMs: 100, withinMs: 90_000 };
 /** More than Node has threads for files by default. */
@@ -19,26 +20,17 @@ describe.skipIf(skipped !== null)(
     let disk: HangingDisk;
     let flavor: string;
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
+    // Hooks after the tests run in the reverse order: the storage answers before the cloud ends, and goes after it.
+    beforeAll(() => {
       disk = openHangingDisk();
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 1, hostsPerAgent: 1 },
-        env: {
-          BERTH_VOLUMES: "simple",
-          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s" },
-          ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images, BERTH_VOLUME_DIR: disk.path },
-        },
-      });
+    });
+    afterAll(() => disk?.close());
+    const env = () => ({ BERTH_VOLUMES: "simple", BERTH_VOLUME_DIR: disk.path });
+    useGuestCloud({ agents: 1, isShared: true, env }, async (made) => {
+      ({ cloud, dir } = made);
       flavor = await cloud.compute.flavor();
     });
-    afterAll(async () => {
-      disk?.thaw();
-      await cloud?.close();
-      await dir?.remove();
-      disk?.close();
-    });
-    beforeEach(() => cloud.beforeTest());
+    afterAll(() => disk?.thaw());
 
     const call = async (method: "GET" | "POST", path: string, body?: object) => {
       const answer = await cloud.compute.call(method, path, body);

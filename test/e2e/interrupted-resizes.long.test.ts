@@ -11,10 +11,9 @@ import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
 import type { Cloud } from "./cloud.ts";
 import { useGuestCloud } from "./guest-cloud.ts";
+import { isIdle, isInterrupted, isSeen, untilNoneIsMissed } from "./interrupt.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 180_000 };
-/** The middle of an order is short. */
-const WATCHFUL = { everyMs: 3, withinMs: 120_000 };
 const TEST_MS = 600_000;
 /** How often an action may be given up because of the deaths that other servers cause. */
 const TRIES = 6;
@@ -123,10 +122,20 @@ describe.skipIf(skipped !== null)(
       return execFileSync("qemu-io", ["-f", "qcow2", "-c", command, disk], { stdio: "pipe" });
     };
 
-    /** Kills a process and starts its successor. */
-    const replace = async (victim: Victim, hosts: Readonly<Record<"source" | "destination", string>>) => {
-      const agent = () => cell.agentOf(victim === "source's agent" ? hosts.source : hosts.destination);
-      for (const one of victim === "conductor" ? cell.conductors : [agent()]) await one.replace();
+    type Hosts = Readonly<Record<"source" | "destination", string>>;
+    /** Kills a process at the moment, and starts its successor. Resolves with whether the moment was seen, and an action of the server interrupted. */
+    const isHit = async (server: WatchedServer, moment: Moment, victim: Victim, hosts: Hosts) => {
+      if (
+        !(await isSeen(
+          moment.what,
+          () => moment.isReached(server),
+          () => isIdle(server),
+        ))
+      )
+        return false;
+      const [conductor] = cell.conductors;
+      const agent = cell.agentOf(victim === "source's agent" ? hosts.source : hosts.destination);
+      return isInterrupted(cell, server, victim === "conductor" && conductor !== undefined ? conductor : agent);
     };
 
     /** Exactly one guest of the server exists, has the size and the data that it should have, and nothing is left of the other one. */
@@ -161,12 +170,6 @@ describe.skipIf(skipped !== null)(
       expect([what, ticks("old")]).toEqual([what, old]);
     };
 
-    /** Resolves when the moment is reached, or when the action has ended before it was seen. */
-    const until = async (server: WatchedServer, moment: Moment) => {
-      let looks = 0;
-      const isOver = async () => ++looks % 30 === 0 && (await server.shown()).task === null;
-      await eventually(moment.what, async () => moment.isReached(server) || (await isOver()), WATCHFUL);
-    };
     /** Resolves with the server's status when nothing is under way, which is so while none of its processes is dead. */
     const rests = async (server: WatchedServer) =>
       eventually(
@@ -182,14 +185,12 @@ describe.skipIf(skipped !== null)(
       const { host: source } = await server.shown();
       const other = cell.agents.flatMap(({ hosts }) => hosts).find((one) => one !== source) ?? "";
       const hosts = { source, destination: isSameHost ? source : other };
+      let isMomentHit = false;
       for (let tries = 0; tries < TRIES; tries += 1) {
         await server.act("resize", { flavorRef: flavors.new });
-        if (tries === 0) {
-          await until(server, moment);
-          await replace(isAgent ? moment.agent : "conductor", hosts);
-        }
+        if (tries === 0) isMomentHit = await isHit(server, moment, isAgent ? moment.agent : "conductor", hosts);
         const status = await rests(server);
-        if (status === "VERIFY_RESIZE") return hosts;
+        if (status === "VERIFY_RESIZE") return { hosts, isMomentHit };
         // It was given up because an agent died, and says so: the server is what it was. Then it can be resized.
         const reason = await server.reasonOf("resize");
         expect([moment.what, reason, status, isAgent]).toEqual([moment.what, expect.anything(), "ACTIVE", true]);
@@ -203,7 +204,8 @@ describe.skipIf(skipped !== null)(
       const moment = MOMENTS[index % MOMENTS.length] as Moment;
       const ending = ENDINGS[index % ENDINGS.length] as Ending;
       const what = `resize until ${moment.what}, ${ending.action} until ${ending.what}`;
-      const hosts = await resized(server, moment, isAgent, isSameHost);
+      const { hosts, isMomentHit } = await resized(server, moment, isAgent, isSameHost);
+      const missed = isMomentHit ? [] : [`a resize until ${moment.what}`];
       expect([what, await server.settled("VERIFY_RESIZE")]).toEqual([what, hosts.destination]);
       await expectNewOneRuns(server, what);
       let status: string | null = "VERIFY_RESIZE";
@@ -211,14 +213,13 @@ describe.skipIf(skipped !== null)(
         // A host that is silent when it is asked for its guest leaves the server as it is. Then the user asks again.
         expect([what, tries === 0 || isAgent]).toEqual([what, true]);
         await server.act(ending.action);
-        if (tries === 0) {
-          await until(server, ending);
-          await replace(isAgent ? ending.agent : "conductor", hosts);
-        }
+        if (tries === 0 && !(await isHit(server, ending, isAgent ? ending.agent : "conductor", hosts)))
+          missed.push(`${ending.action} until ${ending.what}`);
         status = await rests(server);
       }
       const isNew = ending.action === "confirmResize";
       await expectOne(server, isNew ? "new" : "old", isNew ? hosts.destination : hosts.source, what);
+      return missed;
     };
 
     const setHost = async (host: string, status: "enabled" | "disabled") => {
@@ -250,15 +251,18 @@ describe.skipIf(skipped !== null)(
         const [first = "", second = ""] = cell.agents.flatMap(({ hosts }) => hosts);
         const isSameHost = place === "the same";
         const moments = ARE_ALL ? MOMENTS.keys().toArray() : usual;
-        const servers = await Promise.all(moments.map(() => booted(first)));
         const closed = isSameHost ? second : first;
-        await setHost(closed, "disabled");
         // On the same host, each moment is followed by another ending.
         const from = isSameHost ? MOMENTS.length : 0;
-        const run = (server: WatchedServer, at: number) =>
-          resizedAndEnded(server, from + (moments[at] ?? 0), killed === "agents are", isSameHost);
-        await Promise.all(servers.map(run)).finally(() => setHost(closed, "enabled"));
-        await expectNothingLeft(servers);
+        await untilNoneIsMissed(moments, async (these) => {
+          const servers = await Promise.all(these.map(() => booted(first)));
+          await setHost(closed, "disabled");
+          const run = (server: WatchedServer, at: number) =>
+            resizedAndEnded(server, from + (these[at] ?? 0), killed === "agents are", isSameHost);
+          const missed = await Promise.all(servers.map(run)).finally(() => setHost(closed, "enabled"));
+          await expectNothingLeft(servers);
+          return missed;
+        });
       },
       TEST_MS,
     );

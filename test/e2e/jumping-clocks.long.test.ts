@@ -68,12 +68,13 @@ describe.skipIf(skipped !== null)(
         const up = await hosts();
         /** What is done at each time of the clocks. The worker's host is asked for it, and the other one for the move. */
         const work = async () => {
-          for (const server of untouched) {
+          const ticks = async (server: WatchedServer) => {
             const { host } = await server.shown();
             // Several heartbeats fit into this time.
             const ticked = server.ticksAt(host).length;
             await eventually("three ticks", () => server.ticksAt(host).length > ticked + 3, PATIENT);
-          }
+          };
+          await Promise.all(untouched.map(ticks));
           await worker.act("os-stop");
           await worker.settled("SHUTOFF");
           await worker.act("os-start");

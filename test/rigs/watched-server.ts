@@ -54,6 +54,14 @@ export class WatchedServer {
     return ticksSinceBoot(this.guestAt(host)?.ticks ?? []);
   }
 
+  /** Throws if the guest on this host was booted since its first tick. */
+  expectUnbroken(host: string): void {
+    const all = this.guestAt(host)?.ticks ?? [];
+    const since = ticksSinceBoot(all);
+    if (since.length === 0 || since.length !== all.length)
+      throw new Error(`the guest of ${this.id} on ${host} was booted again: it printed ${all.join(", ")}`);
+  }
+
   /** Resolves when the guest on this host goes on. Rejects if it has lost or repeated a tick since its last boot. */
   async ticksOn(host: string): Promise<void> {
     const count = () => this.guestAt(host)?.ticks.length ?? 0;
