@@ -38,11 +38,12 @@ export async function openCluster(
   sharedDir: string,
   user: PostgresUser | null,
   binaries: Binaries,
+  { isDurable }: { readonly isDurable: boolean },
 ): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true });
   if (user !== null) chmodSync(dataDir, 0o711);
   const place = join(dataDir, "cluster");
-  if (!existsSync(place)) await makeCluster(dataDir, sharedDir, user, binaries);
+  if (!existsSync(place)) await makeCluster(dataDir, sharedDir, user, binaries, isDurable);
   const dir = realpathSync(place);
   const major = readFileSync(join(dir, "PG_VERSION"), "utf8").trim();
   if (major !== binaries.version.split(".")[0]) {
@@ -88,6 +89,7 @@ async function makeCluster(
   sharedDir: string,
   user: PostgresUser | null,
   binaries: Binaries,
+  isDurable: boolean,
 ): Promise<void> {
   const place = join(dataDir, "cluster");
   // This is a link to a cluster that is gone. With an existing cluster the code would not have come here.
@@ -97,7 +99,7 @@ async function makeCluster(
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   if (home !== dataDir) for (const part of [dirname(home), home]) chmodSync(part, 0o711);
   try {
-    await runInitdb(dir, user, binaries);
+    await runInitdb(dir, user, binaries, isDurable);
     if (home === dataDir) renameSync(dir, place);
     else symlinkSync(dir, place);
   } catch (error) {
@@ -106,7 +108,12 @@ async function makeCluster(
   }
 }
 
-async function runInitdb(dir: string, user: PostgresUser | null, binaries: Binaries): Promise<void> {
+async function runInitdb(
+  dir: string,
+  user: PostgresUser | null,
+  binaries: Binaries,
+  isDurable: boolean,
+): Promise<void> {
   const password = randomBytes(24).toString("base64url");
   const passwordFile = `${dir}.password`;
   writeFileSync(passwordFile, password, { mode: 0o600 });
@@ -125,6 +132,8 @@ async function runInitdb(dir: string, user: PostgresUser | null, binaries: Binar
     ];
     // 24 random bytes need no key stretching. The default of 4,096 rounds would cost 5 ms on each side of each new connection.
     args.push("-c", "scram_iterations=1", "--no-instructions");
+    // The thousand files of a new cluster would be written to the disk one by one.
+    if (!isDurable) args.push("--no-sync");
     const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
     await promisify(execFile)(binaries.initdb, args, {
       ...ids,

@@ -81,7 +81,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
 async function startOn(dataDir: string, options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const user = choosePostgresUser();
   const binaries = findBinaries(user, SHARED_DIR);
-  const cluster = await openCluster(dataDir, SHARED_DIR, user, binaries);
+  const cluster = await openCluster(dataDir, SHARED_DIR, user, binaries, { isDurable: options.durable !== false });
   await clearStalePidFile(dataDir, cluster);
   keepLogShort(logFileOf(dataDir));
   const orphansGoneBy = performance.now() + ORPHANS_MS;
