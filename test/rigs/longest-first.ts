@@ -1,0 +1,43 @@
+import { join } from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** The files that take longest, beginning with the longest one. */
+export const LONGEST: readonly string[] = [
+  "services/compute-agent/qemu/interrupted-hand-over.long.test.ts",
+  "services/compute-agent/qemu/qemu-driver.long.test.ts",
+  "test/e2e/operators.long.test.ts",
+  "services/compute-agent/qemu/linux-guest.long.test.ts",
+  "release/made-package.long.test.ts",
+  "test/integration/api/malformed-routes.long.test.ts",
+  "test/e2e/crashes.long.test.ts",
+  "test/chaos/plans.long.test.ts",
+  "test/e2e/guests.long.test.ts",
+  "test/e2e/jumping-clocks.long.test.ts",
+  "test/sim/mutations.long.test.ts",
+  "services/compute-agent/qemu/hand-over.long.test.ts",
+  "test/integration/replay.long.test.ts",
+  "test/e2e/lost-connections.long.test.ts",
+  "test/e2e/interrupted-guests.long.test.ts",
+  "test/e2e/interrupted-resizes.long.test.ts",
+  "test/e2e/many-guests.long.test.ts",
+  "test/e2e/boots.test.ts",
+  "test/integration/cinder.test.ts",
+  "test/integration/berth-cell.test.ts",
+  "test/integration/volumes.test.ts",
+  "test/sim/sim.test.ts",
+  "test/integration/placement/concurrent-providers.long.test.ts",
+];
+
+/**
+ * Begins with the files that take longest, so that none of them is left to one worker at the end. Otherwise the order is Vitest's own, which
+ * knows how long files took only where they have run before.
+ */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const ranks = new Map(LONGEST.map((file, rank) => [join(ROOT, file), rank]));
+    const rankOf = ({ moduleId }: TestSpecification) => ranks.get(moduleId) ?? LONGEST.length;
+    return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
+  }
+}
