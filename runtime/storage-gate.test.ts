@@ -76,20 +76,58 @@ test("a call that fails is an answer", async () => {
   expect([gate.silence, told]).toEqual([null, [SILENCE, null]]);
 });
 
-test("a call that reads much is no silence, however long it takes, and takes a place", async () => {
-  const { gate, clock } = gateOf(1);
-  const [slow, quick] = [hanging(), hanging()];
+test("a call that reads much is no silence, however long it takes", async () => {
+  const { gate, clock } = gateOf();
+  const slow = hanging();
   const reading = gate.work(slow.call, { isSlow: true });
-  const working = gate.work(quick.call);
   clock.advance(60_000);
-  expect([gate.silence, quick.isMade()]).toEqual([null, false]);
-  slow.answer();
-  await reading;
-  clock.advance(10_000);
-  expect(gate.silence).toBe(SILENCE);
-  quick.answer();
-  await working;
   expect(gate.silence).toBeNull();
+  slow.answer();
+  expect(await reading).toBe("answer");
+});
+
+test("slow calls leave places for the others, which pass them, and the next slow one is made when one of them is answered", async () => {
+  const { gate } = gateOf(4);
+  const slow = [hanging(), hanging(), hanging()];
+  const quick = [hanging(), hanging(), hanging()];
+  const slowAnswers = slow.map(({ call }) => gate.work(call, { isSlow: true }));
+  const answers = quick.map(({ call }) => gate.work(call));
+  const made = () => [...slow, ...quick].map(({ isMade }) => isMade());
+  expect(made()).toEqual([true, true, false, true, true, false]);
+  quick[0]?.answer();
+  await answers[0];
+  expect(made()).toEqual([true, true, false, true, true, true]);
+  quick[1]?.answer();
+  await answers[1];
+  expect(slow[2]?.isMade()).toBe(false);
+  slow[0]?.answer();
+  await slowAnswers[0];
+  expect(slow[2]?.isMade()).toBe(true);
+  for (const { answer } of [...slow, ...quick]) answer();
+  expect(await Promise.all([...slowAnswers, ...answers])).toHaveLength(6);
+});
+
+test("a storage on which slow calls hang is found silent by the next call, and answers again only to that", async () => {
+  const { gate, clock, told } = gateOf(4);
+  const slow = Array.from({ length: 6 }, hanging);
+  const working = slow.map(({ call }) => gate.work(call, { isSlow: true }));
+  const waitingLook = gate.look(async () => "slow", { isSlow: true });
+  clock.advance(3_600_000);
+  expect([gate.silence, slow.filter(({ isMade }) => isMade()).length]).toEqual([null, 2]);
+  const probe = hanging();
+  const probing = gate.look(probe.call);
+  for (const one of [probing, waitingLook]) one.catch(() => undefined);
+  clock.advance(10_000);
+  expect([gate.silence, told]).toEqual([SILENCE, [SILENCE]]);
+  await expect(probing).rejects.toThrow(SilentStorageError);
+  await expect(waitingLook).rejects.toThrow(SilentStorageError);
+  slow[0]?.answer();
+  await working[0];
+  expect([gate.silence, slow[2]?.isMade()]).toEqual([SILENCE, false]);
+  probe.answer();
+  await expect.poll(() => gate.silence).toBeNull();
+  for (const { answer } of slow) answer();
+  expect(await Promise.all(working)).toEqual(slow.map(() => "answer"));
 });
 
 test("a storage falls silent again when the calls that waited hang, too", async () => {

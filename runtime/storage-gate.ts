@@ -12,6 +12,8 @@ export interface StorageGateOptions {
   readonly clock?: Pick<Clock, "monotonic" | "setTimer">;
   /** How many calls may be made at a time. Each of them may hang, with a thread of this process. */
   readonly callsMax?: number;
+  /** How many of these may be slow. Half of them if absent: the others always show whether the storage answers, and do not wait for what takes long. */
+  readonly slowMax?: number;
   /** A storage that has not answered a call for so long is silent. */
   readonly silentAfterMs?: number;
   /** Called when the storage falls silent, with the reason, and when it answers again, with null. */
@@ -29,7 +31,7 @@ interface Call extends CallOptions {
   readonly giveUp: ((error: SilentStorageError) => void) | null;
 }
 
-interface Waiting {
+interface Waiting extends CallOptions {
   readonly begin: () => void;
   readonly giveUp: Call["giveUp"];
 }
@@ -43,7 +45,8 @@ const READING_MS = 250;
  * The calls of this process to a storage that may hang, such as a directory on NFS. A call that hangs keeps one of the few threads that Node has for files, names and
  * ciphers, so only some are made at a time, and the others wait without a thread. Calls through the gate must not wait for each other.
  *
- * - answering: calls are made in their order.
+ * - answering: calls are made in their order. Slow ones get only some of the places, and are passed by others while those are taken: a storage on which only slow calls
+ *   hang is found silent by the next call that is not slow.
  * - silent: a call has had no answer for too long. No further call is made. A look is refused, and work waits. When none of the calls has been waiting for so
  *   long, the storage answers again. Nothing asks it meanwhile: the call that hangs is the question.
  */
@@ -51,6 +54,7 @@ export class StorageGate {
   readonly #name: string;
   readonly #clock: Pick<Clock, "monotonic" | "setTimer">;
   readonly #callsMax: number;
+  readonly #slowMax: number;
   readonly #silentAfterMs: number;
   readonly #onChanged: (silence: string | null) => void;
   /** The calls that have been made and not answered, oldest first. */
@@ -63,6 +67,7 @@ export class StorageGate {
     this.#name = options.name;
     this.#clock = options.clock ?? systemClock;
     this.#callsMax = options.callsMax ?? CALLS_MAX;
+    this.#slowMax = options.slowMax ?? Math.ceil(this.#callsMax / 2);
     this.#silentAfterMs = options.silentAfterMs ?? SILENT_AFTER_MS;
     this.#onChanged = options.onChanged ?? (() => undefined);
   }
@@ -83,7 +88,7 @@ export class StorageGate {
    */
   work<Value>(call: () => Promise<Value>, options: CallOptions = {}): Promise<Value> {
     return new Promise((resolve, reject) => {
-      this.#enter({ begin: () => this.#make(call, options, null).then(resolve, reject), giveUp: null });
+      this.#enter({ ...options, begin: () => this.#make(call, options, null).then(resolve, reject), giveUp: null });
     });
   }
 
@@ -94,7 +99,7 @@ export class StorageGate {
   look<Value>(call: () => Promise<Value>, options: CallOptions = {}): Promise<Value> {
     if (this.#isSilent) return Promise.reject(this.#error());
     return new Promise((resolve, reject) => {
-      this.#enter({ begin: () => this.#make(call, options, reject).then(resolve, reject), giveUp: reject });
+      this.#enter({ ...options, begin: () => this.#make(call, options, reject).then(resolve, reject), giveUp: reject });
     });
   }
 
@@ -105,8 +110,13 @@ export class StorageGate {
   }
 
   #enter(call: Waiting): void {
-    if (this.#isSilent || this.#open.size >= this.#callsMax) this.#waiting.push(call);
-    else call.begin();
+    if (this.#mayBegin(call)) call.begin();
+    else this.#waiting.push(call);
+  }
+
+  #mayBegin({ isSlow }: CallOptions): boolean {
+    if (this.#isSilent || this.#open.size >= this.#callsMax) return false;
+    return isSlow !== true || [...this.#open].filter((call) => call.isSlow === true).length < this.#slowMax;
   }
 
   async #make<Value>(call: () => Promise<Value>, options: CallOptions, giveUp: Call["giveUp"]): Promise<Value> {
@@ -129,9 +139,9 @@ export class StorageGate {
       this.#watch();
     }
     while (this.#open.size < this.#callsMax && !this.#isSilent) {
-      const next = this.#waiting.shift();
-      if (next === undefined) break;
-      next.begin();
+      const next = this.#waiting.findIndex((call) => this.#mayBegin(call));
+      if (next === -1) break;
+      this.#waiting.splice(next, 1)[0]?.begin();
     }
     if (this.#open.size === 0) this.close();
   }

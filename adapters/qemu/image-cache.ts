@@ -79,7 +79,9 @@ export class ImageCache {
   readonly #onDamaged: (copy: DamagedCopy) => void;
   readonly #storage: ImageStorage;
   /** The reading of whole images: how long it takes says nothing. */
-  readonly #reading = new StorageGate({ name: "the reading of images", callsMax: COPYING_MAX });
+  readonly #reading = new StorageGate({
+    ...{ name: "the reading of images", callsMax: COPYING_MAX, slowMax: COPYING_MAX },
+  });
   /** Images that builds wait for, with the number of these builds. */
   readonly #fetching = new Map<
     string,

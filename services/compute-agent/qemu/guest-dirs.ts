@@ -1,9 +1,12 @@
 import { mkdir, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { type GuestRecord, loadGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { forEachBounded } from "../../../runtime/for-each-bounded.ts";
 import type { StorageGate } from "../../../runtime/storage-gate.ts";
 
 const DIR_PREFIX = "guest-";
+/** Fewer than the calls that the storage gets at a time, so that what a guest needs of it does not wait for all the others' records. */
+const READ_AT_A_TIME = 4;
 
 /** A guest's directory with its record. */
 export interface GuestDir {
@@ -47,29 +50,28 @@ export class GuestDirs {
   /** All guests. Rejects with a QemuError if a record cannot be read. */
   async all(): Promise<readonly GuestDir[]> {
     await this.open();
-    return this.storage.look(async () => {
-      const all: GuestDir[] = [];
-      for (const dir of await this.#dirs()) {
-        const record = await loadGuestRecord(dir);
-        if (record !== null) all.push({ dir, record });
-      }
-      return all;
-    });
+    const found = await this.#each(loadGuestRecord);
+    return found.flatMap(({ dir, record }) => (record === null ? [] : [{ dir, record }]));
   }
 
   /** All guests, also those that are damaged. */
   async found(): Promise<readonly FoundGuestDir[]> {
     await this.open();
-    return this.storage.look(async () => {
-      const all: FoundGuestDir[] = [];
-      for (const dir of await this.#dirs()) all.push({ dir, record: await recordIfReadable(dir) });
-      return all;
-    });
+    return this.#each(recordIfReadable);
   }
 
   /** The record of a guest. Null if it is missing or damaged, since it must be possible to remove such a guest nevertheless. */
   foundRecord(dir: string): Promise<GuestRecord | null> {
     return this.storage.look(() => recordIfReadable(dir));
+  }
+
+  /** Each record is a call of its own: the directory may have those of many hosts, and many quick answers are no silence. */
+  async #each(load: (dir: string) => Promise<GuestRecord | null>): Promise<readonly FoundGuestDir[]> {
+    const dirs = await this.storage.look(() => this.#dirs());
+    return forEachBounded(dirs, READ_AT_A_TIME, async (dir) => ({
+      dir,
+      record: await this.storage.look(() => load(dir)),
+    }));
   }
 
   async #dirs(): Promise<readonly string[]> {

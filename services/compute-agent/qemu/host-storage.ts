@@ -23,6 +23,12 @@ interface HostStorageOptions {
   readonly onStorage?: ((directory: string, silence: string | null) => void) | undefined;
 }
 
+/** How a storage is asked whether it answers. */
+interface Probe {
+  readonly gate: StorageGate;
+  readonly probe: () => Promise<unknown>;
+}
+
 /**
  * The directories of a host in which its guests are, and from which they are made. Each may be on a storage that hangs, which must not keep the agent from the others, from its
  * heartbeats, or from guests that need nothing of it.
@@ -32,9 +38,9 @@ export class HostStorage {
   readonly images: ImageStorage;
   readonly volumes: Readonly<Record<"own" | "mounts", StorageGate>>;
   readonly #options: HostStorageOptions;
-  readonly #probes: readonly { readonly gate: StorageGate; readonly probe: () => Promise<unknown> }[];
+  readonly #probes: readonly Probe[];
   #onClosed: () => void = () => undefined;
-  #timer: Timer | null = null;
+  readonly #timers = new Map<StorageGate, Timer>();
   #isClosed = false;
 
   constructor(options: HostStorageOptions) {
@@ -77,18 +83,23 @@ export class HostStorage {
 
   /** Asks from now on whether the storage answers. */
   start(): void {
-    this.#timer = this.#options.clock.setTimer(PROBE_EVERY_MS, () => {
+    for (const one of this.#probes) this.#askAgain(one);
+  }
+
+  /** Each by itself: one that has not answered yet must not keep the others from being asked. */
+  #askAgain(one: Probe): void {
+    const { gate, probe } = one;
+    const timer = this.#options.clock.setTimer(PROBE_EVERY_MS, async () => {
       // A directory that is missing, or cannot be written to, answers.
-      const asked = this.#probes.map(({ gate, probe }) => gate.look(probe).catch(() => undefined));
-      Promise.all(asked).then(() => {
-        if (!this.#isClosed) this.start();
-      });
+      await gate.look(probe).catch(() => undefined);
+      if (!this.#isClosed) this.#askAgain(one);
     });
+    this.#timers.set(gate, timer);
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#timer?.cancel();
+    for (const timer of this.#timers.values()) timer.cancel();
     for (const { gate } of this.#probes) gate.close();
   }
 
