@@ -39,9 +39,19 @@ const host = (name: string) =>
     ),
   );
 
+/** Gives a stored host what its tree alone does not give it. */
+async function addRowsOf(root: string): Promise<void> {
+  await pool.query("insert into hosts (name, root_provider, agent_id, up) values ($1::text, $1::uuid, 'a', true)", [
+    root,
+  ]);
+  await pool.query("insert into ratio_overrides (root, class, ratio) values ($1, 'VCPU', 2)", [root]);
+  await pool.query("insert into reported_ratios (provider, class, ratio) values ($1, 'VCPU', 1)", [root]);
+}
+
 test("finds all rows of stored trees by indexes, also where the tables have no statistics", async () => {
   const hosts = Array.from({ length: 20 }, (_, index) => host(`h${index}`));
   await new PostgresLedger(pool).reportTrees(hosts);
+  for (const { root } of hosts) await addRowsOf(root);
   const scans = await inTransaction(pool, async (client) => {
     const stored = await readStoredReports(client, [...hosts.map(({ root }) => root), uuidOf("missing")]);
     expect([...stored.values()].map(({ providers }) => providers.length)).toEqual([...hosts.map(() => 10), 0]);
