@@ -9,6 +9,8 @@ export interface FunctionNote {
   readonly dir: string;
   readonly portId: string;
   readonly mac: string;
+  /** MAC addresses of former guests, which the card may still have because it did not take what came after them. */
+  readonly formerMacs?: readonly string[] | undefined;
 }
 
 const Text = Type.String({ maxLength: 4_096 });
@@ -16,7 +18,10 @@ const Notes = Type.Object({
   version: Type.Literal(1),
   /** The boot of the host in which the functions were set. A host that restarts forgets what its cards were told. */
   boot: Text,
-  functions: Type.Record(Text, Type.Object({ dir: Text, portId: Text, mac: Text })),
+  functions: Type.Record(
+    Text,
+    Type.Object({ dir: Text, portId: Text, mac: Text, formerMacs: Type.Optional(Type.Array(Text)) }),
+  ),
 });
 
 /**
@@ -28,11 +33,23 @@ export class FunctionNotes {
   readonly #path: string | null;
   readonly #boot: string;
   readonly #notes: Map<string, FunctionNote>;
+  readonly #onUnwritten: OnUnwritten;
+  /** Whether the file says something else than these notes, since it could not be written. */
+  #isUnwritten = false;
 
-  /** Without a path the notes end with the process. */
-  constructor({ path, boot }: { readonly path: string | null; readonly boot: string }) {
+  /** Without a path the notes end with the process. `onUnwritten` is called when the file cannot be written, and not again before it could. */
+  constructor({
+    path,
+    boot,
+    onUnwritten = () => undefined,
+  }: {
+    readonly path: string | null;
+    readonly boot: string;
+    readonly onUnwritten?: OnUnwritten | undefined;
+  }) {
     this.#path = path;
     this.#boot = boot;
+    this.#onUnwritten = onUnwritten;
     this.#notes = new Map(path === null ? [] : Object.entries(notesIn(path, boot)));
   }
 
@@ -43,13 +60,18 @@ export class FunctionNotes {
 
   put(address: string, note: FunctionNote): void {
     const known = this.#notes.get(address);
-    if (known?.dir === note.dir && known.portId === note.portId && known.mac === note.mac) return;
+    if (known !== undefined && JSON.stringify(textOf(known)) === JSON.stringify(textOf(note))) return;
     this.#notes.set(address, note);
     this.#write();
   }
 
   remove(address: string): void {
     if (this.#notes.delete(address)) this.#write();
+  }
+
+  /** Writes what could not be written. */
+  retry(): void {
+    if (this.#isUnwritten) this.#write();
   }
 
   /** A note that finds no room on the disk must not keep guests from their ports: their records have the same, and the next note writes all. */
@@ -60,11 +82,18 @@ export class FunctionNotes {
       mkdirSync(dirname(this.#path), { recursive: true });
       writeFileSync(`${this.#path}.new`, text, { mode: 0o600 });
       renameSync(`${this.#path}.new`, this.#path);
-    } catch {
-      // See above.
+      this.#isUnwritten = false;
+    } catch (error) {
+      const isNew = !this.#isUnwritten;
+      this.#isUnwritten = true;
+      if (isNew) this.#onUnwritten(this.#path, error);
     }
   }
 }
+
+type OnUnwritten = (path: string, error: unknown) => void;
+
+const textOf = ({ dir, portId, mac, formerMacs = [] }: FunctionNote) => [dir, portId, mac, ...formerMacs];
 
 function notesIn(path: string, boot: string): Readonly<Record<string, FunctionNote>> {
   try {

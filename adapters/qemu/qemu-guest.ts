@@ -307,8 +307,8 @@ export async function removeGuestDir(
   storage = gateOf(dir),
 ): Promise<void> {
   storage.refuseSilence();
-  const running = findRunningQemu(dir);
-  if (running !== null) {
+  // A directory that was removed under its QEMU may have been made again, for another one.
+  for (let running = findRunningQemu(dir); running !== null; running = findRunningQemu(dir)) {
     process.kill(running.pid, "SIGKILL");
     if (!(await isGone(running, KILLED_MS)))
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { GUEST_FILES } from "./virtual-machine.ts";
 
 /** A process that still exists and was not replaced by another one with its id. */
@@ -12,7 +12,7 @@ export interface RunningQemu {
 
 /**
  * The QEMU that runs in this guest's directory, or null. It is known by its working directory, since process ids are used again. `pid` is the process that it probably is, so
- * that not all processes are looked through. The guest's directory itself is not read, since its storage may hang.
+ * that not all processes are looked through. The guest's directory itself is not read, since its storage may hang. A QEMU under which somebody has removed the directory is found, too.
  */
 export function findRunningQemu(dir: string, pid: number | null = null): RunningQemu | null {
   if (pid !== null) {
@@ -35,12 +35,42 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
   const startTime = startTimeOf(pid);
   if (startTime === null) return null;
   try {
-    if (readlinkSync(`/proc/${pid}/cwd`) !== dir) return null;
+    if (dirOf(readlinkSync(`/proc/${pid}/cwd`)) !== dir) return null;
     const [command = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return command.includes("qemu-system") ? { pid, startTime } : null;
   } catch (error) {
     return nullIfGone(error);
   }
+}
+
+/** The directory that a link in /proc names. Linux marks one that was removed. */
+const dirOf = (link: string): string => link.replace(/ \(deleted\)$/, "");
+
+/** A QEMU of this machine, whoever started it. */
+export interface SeenQemu {
+  readonly pid: number;
+  /** Its working directory, also after that was removed. Null if this process may not know it. */
+  readonly dir: string | null;
+  readonly commandLine: string;
+}
+
+/**
+ * All QEMUs of this machine, in one look at its processes. Rejects if that is impossible: a process that cannot be read may still be running.
+ *
+ * Cost: one read for each process of the machine, during which this process does not stand still.
+ */
+export async function seenQemus(): Promise<readonly SeenQemu[]> {
+  const seen: SeenQemu[] = [];
+  for (const entry of await readdir("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    // It is empty for a process that has ended.
+    const commandLine = (await readFile(`/proc/${entry}/cmdline`, "latin1").catch(nullIfGone)) ?? "";
+    const [program = ""] = commandLine.split("\0", 1);
+    if (!basename(program).includes("qemu")) continue;
+    const link = await readlink(`/proc/${entry}/cwd`).catch(nullIfGone);
+    seen.push({ pid: Number(entry), dir: link === null ? null : dirOf(link), commandLine });
+  }
+  return seen;
 }
 
 /** Null when there is no such process, or when it has ended and its parent has not collected its exit status yet. */

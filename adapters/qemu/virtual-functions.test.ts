@@ -284,4 +284,43 @@ describe("functions that are left over", () => {
     expect(notes.all().get(VFS[0])?.dir).toBe("/a");
     expect(ran).toEqual([]);
   });
+
+  test("stay known when another guest starts in vain whose connection is unknown, of which the card is not told", async () => {
+    await functions.connect(guest("/a", device(VFS[0])), NEVER);
+    answer = busy;
+    await expect(functions.release(guest("/a", device(VFS[0])), unused)).rejects.toThrow("busy");
+    await expect(functions.connect(guest("/b", device(VFS[0], null)), NEVER)).rejects.toThrow("VLAN");
+    await functions.releaseAll(guest("/b", device(VFS[0], null)), unused);
+    expect(await functions.clearLeft(unused)).toMatchObject([{ dir: "/a" }]);
+    answer = async () => {};
+    await functions.connect(guest("/c", plain(VFS[0])), NEVER);
+    expect(addressed().at(-1)).toBe(`ip link set dev ens1f0 vf 0 ${CLEARED}`);
+  });
+
+  test("stay known when a card keeps them from another guest's start, also to the next process, with each MAC address that it may have", async () => {
+    const path = join(root, "notes.json");
+    const OTHER = "fa:16:3e:00:00:02";
+    const other: HostDevice = {
+      ...{ kind: "pci", address: VFS[0] },
+      port: { portId: "p2", mac: OTHER, slot: 1, connection: { vlan: 1, isTrusted: false } },
+    };
+    const one = withNotes(notesAt(path));
+    await one.connect(guest("/a", device(VFS[0])), NEVER);
+    const shownMac = { address: MAC };
+    answer = async () => {
+      if (ran.at(-1)?.includes("show")) return JSON.stringify([{ vfinfo_list: [{ vf: 0, ...shownMac }] }]);
+      if (ran.at(-1)?.includes(" mac ")) throw new Error("Device or resource busy");
+      return "";
+    };
+    await expect(one.release(guest("/a", device(VFS[0])), unused)).rejects.toThrow("busy");
+    await expect(one.connect(guest("/b", other), NEVER)).rejects.toThrow("could not get the MAC address");
+    expect(await one.clearLeft(unused)).toHaveLength(1);
+    await expect(one.releaseAll(guest("/b", other), unused)).rejects.toThrow("keeps the MAC address");
+    const next = withNotes(notesAt(path));
+    expect(await next.clearLeft(unused)).toHaveLength(1);
+    // The card has neither guest's address: somebody has set another one.
+    shownMac.address = "5e:00:00:00:00:01";
+    expect(await next.clearLeft(unused)).toEqual([]);
+    expect(notesAt(path).all().size).toBe(0);
+  });
 });

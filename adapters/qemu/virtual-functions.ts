@@ -1,6 +1,11 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type HostDevice, type PortFunction, portFunctions } from "../../core/pinning/host-device.ts";
+import {
+  type HostDevice,
+  type PortConnection,
+  type PortFunction,
+  portFunctions,
+} from "../../core/pinning/host-device.ts";
 import { Turns } from "../../runtime/turns.ts";
 import { FunctionNotes } from "./function-notes.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -68,11 +73,43 @@ export class VirtualFunctions {
         await this.#turns.take([device.address], async () => {
           const { address, port } = device;
           if (port === undefined) return this.#clearNoted(address, isUsed);
-          this.#left.delete(address);
-          this.#notes.put(address, { dir, portId: port.portId, mac: port.mac });
-          await this.#set({ ...device, port }, signal);
-          this.#users.set(address, dir);
+          await this.#setFor(dir, { ...device, port }, { signal, isUsed });
         });
+  }
+
+  async #setFor(
+    dir: string,
+    device: PortFunction,
+    { signal, isUsed }: { readonly signal: AbortSignal; readonly isUsed: IsUsed },
+  ): Promise<void> {
+    const { address, port } = device;
+    const { portId, mac } = port;
+    // Until the card has been asked, it has what it had before, and so have the notes.
+    const setting = this.#settingOf(device);
+    const before = this.#notes.all().get(address);
+    if (before !== undefined && before.dir !== dir && (await isUsed(address, before.dir)))
+      throw new QemuError(
+        "unavailable",
+        `PCI device ${address} of port ${portId} is in use by a guest that runs, for port ${before.portId} (its directory was ${before.dir}): end that guest's QEMU, or take the device out of --pci-devices`,
+      );
+    this.#notes.put(address, { dir, portId, mac, formerMacs: this.#formerMacs(address, mac) });
+    try {
+      await this.#set(setting, signal);
+    } catch (error) {
+      // What the card has may be of either guest: the one that is released first clears it.
+      this.#users.delete(address);
+      throw error;
+    }
+    this.#left.delete(address);
+    this.#notes.put(address, { dir, portId, mac });
+    this.#users.set(address, dir);
+  }
+
+  /** The other MAC addresses that are noted of a function. */
+  #formerMacs(address: string, mac: string): readonly string[] {
+    const note = this.#notes.all().get(address);
+    const macs = note === undefined ? [] : [note.mac, ...(note.formerMacs ?? [])];
+    return [...new Set(macs)].filter((one) => one !== mac);
   }
 
   /**
@@ -99,11 +136,21 @@ export class VirtualFunctions {
   #release(dir: string, one: SetFunction, isUsed: IsUsed): Promise<void> {
     const { address } = one;
     return this.#turns.take([address], async () => {
-      if ((this.#users.get(address) ?? dir) !== dir || (await isUsed(address))) return;
+      if ((this.#users.get(address) ?? dir) !== dir) return;
+      if (await isUsed(address)) {
+        // Somebody else has given it to a QEMU, which does not tell when it ends.
+        if (this.#notes.all().get(address)?.dir === dir) this.#left.add(address);
+        return;
+      }
       await this.#clear({ dir, ...one });
       // The next guest may be waiting for its turn.
       if (this.#users.get(address) === dir) this.#users.delete(address);
     });
+  }
+
+  /** Whether any functions are left over. */
+  get hasLeft(): boolean {
+    return this.#left.size > 0;
   }
 
   /** Tries again to clear the functions that are left over and that no guest uses. Returns those that their cards keep, with the guests' directories and the reasons. */
@@ -126,7 +173,8 @@ export class VirtualFunctions {
     else if (!(await isUsed(address, note.dir))) await this.#clear({ address, ...note });
   }
 
-  async #set({ address, port }: PortFunction, signal: AbortSignal): Promise<void> {
+  /** What a card is to be told. Throws a QemuError if that is unknown, or the function has no card. */
+  #settingOf({ address, port }: PortFunction): Setting {
     const { portId, mac, connection } = port;
     if (connection === null)
       throw new QemuError(
@@ -139,6 +187,10 @@ export class VirtualFunctions {
         "unavailable",
         `PCI device ${address} of port ${portId} has no MAC address to set: its physical function has no network interface on this host, or is bound to another driver`,
       );
+    return { address, portId, mac, connection, place };
+  }
+
+  async #set({ address, portId, mac, connection, place }: Setting, signal: AbortSignal): Promise<void> {
     try {
       await this.#setOf(place, ["mac", mac, "vlan", String(connection.vlan)], signal);
     } catch (error) {
@@ -163,21 +215,25 @@ export class VirtualFunctions {
   async #clear({ dir, ...one }: SetFunction & { readonly dir: string }): Promise<void> {
     const { address, portId, mac } = one;
     this.#left.add(address);
-    this.#notes.put(address, { dir, portId, mac });
+    const formerMacs = this.#formerMacs(address, mac);
+    this.#notes.put(address, { dir, portId, mac, formerMacs });
     const place = functionOf(address, this.#root);
-    if (place !== null) await this.#clearAt(place, one);
+    if (place !== null) await this.#clearAt(place, { address, portId, macs: [mac, ...formerMacs] });
     this.#left.delete(address);
     this.#notes.remove(address);
   }
 
-  async #clearAt(place: FunctionPlace, { address, portId, mac }: SetFunction): Promise<void> {
+  async #clearAt(
+    place: FunctionPlace,
+    { address, portId, macs }: Omit<SetFunction, "mac"> & { readonly macs: readonly string[] },
+  ): Promise<void> {
     try {
       await this.#forget(place);
     } catch (error) {
       // Without the program nothing was set.
       if (error instanceof QemuError && error.code === "unavailable") return;
       const shown = await this.#shown(place);
-      if (shown === null || shown.mac === null || shown.mac === mac.toLowerCase())
+      if (shown === null || shown.mac === null || macs.some((mac) => mac.toLowerCase() === shown.mac))
         throw new QemuError(
           "unavailable",
           `virtual function ${place.index} of ${place.card} (${address}) keeps the MAC address and the VLAN of port ${portId} (${(error as Error).message}): ${NEEDS_RIGHT}`,
@@ -233,6 +289,12 @@ export class VirtualFunctions {
 interface FunctionPlace {
   readonly card: string;
   readonly index: number;
+}
+
+/** What a card is told of a function for a port. */
+interface Setting extends SetFunction {
+  readonly connection: PortConnection;
+  readonly place: FunctionPlace;
 }
 
 interface ShownFunction {

@@ -29,6 +29,11 @@ export function driverWarnings(logger: Logger) {
         { ...guest, err: error },
         "a network card keeps the MAC address of a guest that has stopped or is gone, so it may take frames that are for the guest's port elsewhere; the card is told again every minute, and no other guest gets the function before: clear the virtual function that the error names (ip link set CARD vf N mac 00:00:00:00:00:00 vlan 0)",
       ),
+    onNotesUnwritten: (path: string, error: unknown) =>
+      logger.error(
+        { path, err: error },
+        "the virtual functions that network cards were told of cannot be noted in a file; after its next start the agent may leave the addresses of guests that are gone on a card, or clear what you have set meanwhile: make room on the file system, or give the agent's user the right to write there. It is tried again every minute",
+      ),
     onUnknown: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.warn(
         { host, serverUuid, attemptId, err: error },

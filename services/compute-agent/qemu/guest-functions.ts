@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs";
 import { FunctionNotes } from "../../../adapters/qemu/function-notes.ts";
-import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
+import { type SeenQemu, seenQemus } from "../../../adapters/qemu/running-qemu.ts";
 import { type IsUsed, type RunProgram, VirtualFunctions } from "../../../adapters/qemu/virtual-functions.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
-import { deviceName, type HostDevice, portFunctions } from "../../../core/pinning/host-device.ts";
+import { deviceName, type HostDevice } from "../../../core/pinning/host-device.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Ticker } from "../../../runtime/ticker.ts";
@@ -55,6 +54,8 @@ export interface FunctionsOptions {
   /** The file in which functions are noted that cards were told of. Without it the notes end with the process. */
   readonly functionNotes?: string | undefined;
   readonly clock: Clock;
+  /** Called when the notes of functions cannot be written, with the file and the reason, and not again before they could. */
+  readonly onNotesUnwritten?: ((path: string, error: unknown) => void) | undefined;
   /** Called with the reason why a card keeps the functions of a guest that has stopped, or that is gone: then only its directory is known. */
   readonly onFunctionsKept?: ((guest: GuestName | { readonly dir: string }, error: unknown) => void) | undefined;
 }
@@ -66,17 +67,15 @@ export function functionsOfGuests({
   functionNotes,
   clock,
   onFunctionsKept,
+  onNotesUnwritten,
 }: FunctionsOptions): GuestFunctions {
-  const notes = new FunctionNotes({ path: functionNotes ?? null, boot: bootId() });
+  const notes = new FunctionNotes({ path: functionNotes ?? null, boot: bootId(), onUnwritten: onNotesUnwritten });
   const functions = new VirtualFunctions(sysroot, runProgram, notes);
+  const look = async (): Promise<Look> => ({ guests: await dirs.found(), qemus: await seenQemus() });
   const isUsedExceptBy =
-    (except: string | null): IsUsed =>
-    async (address, noted) => {
-      // The directory of the guest that is noted may have been removed under its QEMU, or its record may be an older one.
-      const holder = noted === undefined ? [] : [{ dir: noted, record: null }];
-      const guests = [...(await dirs.found()), ...holder];
-      return guests.some(({ dir, record }) => dir !== except && runsWith(dir, record, address));
-    };
+    (except: string): IsUsed =>
+    async (address, noted) =>
+      isInUse(await look(), { address, noted, except });
   const release: GuestFunctions["release"] = ({ dir, record }, devices) => {
     const isUsed = isUsedExceptBy(dir);
     return devices === undefined
@@ -86,9 +85,13 @@ export function functionsOfGuests({
   /** The guests whose functions a card keeps, as the operator was told. */
   const told = new Set<string>();
   const clearLeft = async (): Promise<void> => {
-    // While nobody knows which guests there are, no card is told anything.
-    await dirs.found();
-    const kept = await functions.clearLeft(isUsedExceptBy(null));
+    notes.retry();
+    // While nobody knows which guests there are, no card is told anything. A guest that starts after the look takes its functions out of those that are left.
+    const seen = functions.hasLeft ? await look() : null;
+    const kept =
+      seen === null
+        ? []
+        : await functions.clearLeft((address, noted) => isInUse(seen, { address, noted, except: null }));
     for (const { dir, error } of kept) if (!told.has(dir)) onFunctionsKept?.({ dir }, error);
     told.clear();
     for (const { dir } of kept) told.add(dir);
@@ -109,11 +112,10 @@ export function functionsOfGuests({
       }
     },
     start: async () => {
-      for (const { dir, record } of await dirs.found().catch(() => [])) {
-        const devices = portFunctions(record?.pinning?.devices);
-        const [first] = devices;
-        if (first !== undefined && runsWith(dir, record, first.address)) functions.remember({ dir, devices });
-      }
+      const { guests, qemus } = await look().catch((): Look => ({ guests: [], qemus: [] }));
+      const running = new Set(qemus.map(({ dir }) => dir));
+      for (const { dir, record } of guests)
+        if (running.has(dir)) functions.remember({ dir, devices: record?.pinning?.devices });
       // The look at the guests may have waited for their storage for long.
       if (isClosed) return;
       ticker.start();
@@ -126,14 +128,31 @@ export function functionsOfGuests({
   };
 }
 
+/** The guests of the directory and the QEMUs of the machine, as they were seen at about the same moment. */
+interface Look {
+  readonly guests: readonly ReleasedGuest[];
+  readonly qemus: readonly SeenQemu[];
+}
+
 /**
- * Whether a guest runs with a PCI function. The QEMU of a guest whose record cannot be read says by its arguments which functions it has. The record is looked at
- * first, because all processes of the host are looked through for a guest that has stopped.
+ * Whether a QEMU has a PCI function, other than that of the guest in the directory `except`. A guest's record says which functions it has. For all other QEMUs their arguments do: those of
+ * guests whose records cannot be read or whose directories were removed, and those that others than this agent have started. The record of the guest that is noted may be an older one, so its
+ * arguments count as well.
  */
-function runsWith(dir: string, record: DeviceRecord | null, address: string): boolean {
-  const devices = record?.pinning?.devices ?? [];
-  if (record !== null && devices.every((device) => deviceName(device) !== address)) return false;
-  const running = findRunningQemu(dir);
-  if (running === null) return false;
-  return record !== null || readFileSync(`/proc/${running.pid}/cmdline`, "latin1").includes(address);
+function isInUse(
+  { guests, qemus }: Look,
+  {
+    address,
+    noted,
+    except,
+  }: { readonly address: string; readonly noted: string | undefined; readonly except: string | null },
+): boolean {
+  const records = new Map(guests.map(({ dir, record }) => [dir as string | null, record]));
+  return qemus.some(({ dir, commandLine }) => {
+    if (dir !== null && dir === except) return false;
+    const record = records.get(dir) ?? null;
+    const devices = record?.pinning?.devices ?? [];
+    if (devices.some((device) => deviceName(device) === address)) return true;
+    return (record === null || dir === noted) && commandLine.includes(address);
+  });
 }

@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { removeGuestDir } from "./qemu-guest.ts";
+import { findRunningQemu, seenQemus } from "./running-qemu.ts";
+
+let dir: string;
+let guest: string;
+let processes: ChildProcess[];
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "berth-running-qemu-"));
+  guest = join(dir, "guest-a+0");
+  processes = [];
+});
+afterEach(() => {
+  for (const one of processes) one.kill("SIGKILL");
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** Something that looks like a QEMU, in a guest's directory. */
+async function qemuIn(cwd: string, ...args: readonly string[]): Promise<ChildProcess> {
+  mkdirSync(cwd, { recursive: true });
+  const child = spawn("/bin/sh", ["-c", "sleep 600; true", ...args], {
+    ...{ argv0: "qemu-system-x86_64", cwd, stdio: "ignore" as const },
+  });
+  processes.push(child);
+  await once(child, "spawn");
+  return child;
+}
+
+test("a QEMU whose directory was removed is found, by its directory and among all", async () => {
+  const child = await qemuIn(guest, "vfio-pci,host=0000:3b:02.0");
+  for (const isRemoved of [false, true]) {
+    if (isRemoved) rmSync(guest, { recursive: true });
+    expect(findRunningQemu(guest)?.pid).toBe(child.pid);
+    expect(findRunningQemu(guest, child.pid)?.pid).toBe(child.pid);
+    expect((await seenQemus()).filter(({ pid }) => pid === child.pid)).toEqual([
+      { pid: child.pid, dir: guest, commandLine: expect.stringContaining("host=0000:3b:02.0") },
+    ]);
+  }
+  expect(findRunningQemu(join(dir, "guest-a"))).toBeNull();
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  expect(findRunningQemu(guest)).toBeNull();
+  expect((await seenQemus()).filter(({ pid }) => pid === child.pid)).toEqual([]);
+});
+
+test("a guest is not removed before each QEMU of its directory has ended, also that of a directory that was removed and made again", async () => {
+  const first = await qemuIn(guest);
+  rmSync(guest, { recursive: true });
+  const ended = [first, await qemuIn(guest)].map((one) => once(one, "exit"));
+  let runs: unknown = "not asked";
+  await removeGuestDir(guest, async () => {
+    runs = findRunningQemu(guest);
+  });
+  expect(runs).toBeNull();
+  await Promise.all(ended);
+});
