@@ -169,6 +169,20 @@ describe("PCI devices in the tree", () => {
     });
   });
 
+  test("a virtual function of a type that is enabled for other functions is offered only if it is named", () => {
+    const mdevTypes = [{ type: "t", name: null, deviceApi: null, description: null, available: 1, existing: 0 }];
+    const pci = [{ ...card, class: "030200" }, ...vfs.map((one) => ({ ...one, mdevTypes }))];
+    const mdevOffers = divides("t").map((one) => ({ ...one, addresses: ["0000:3b:02.0"] }));
+    const found = (pciDevices: TreeOptions["pciDevices"]) => {
+      const all = below(rootOf(twoNodes({ pci }), { mdevOffers, pciDevices }));
+      return Object.fromEntries(Object.entries(all).filter(([name]) => name.startsWith("0000:")));
+    };
+    const divided = { "0000:3b:02.0": { VGPU: { total: 1 } } };
+    expect(found(null)).toEqual(divided);
+    const whole = { "0000:3b:00.0": { CUSTOM_PCI_8086_154C: { total: 1 } } };
+    expect(found(named("0000:3b:02.1"))).toEqual({ ...divided, ...whole });
+  });
+
   test("warns of named devices and types that the host does not have", () => {
     const mdevOffers = divides("t").map((one) => ({ ...one, addresses: ["0000:99:00.0"] }));
     const { warnings } = build(twoNodes({ pci: [gpu] }), { pciDevices: named("8086:0001"), mdevOffers });

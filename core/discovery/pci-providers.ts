@@ -59,7 +59,7 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
     const vfs = devices.filter((one) => one.physicalFunction === device.address);
     const divided = cards.get(device.address) ?? null;
     // A virtual function that is divided into mediated devices has its own provider.
-    const whole = vfs.filter(({ address }) => !cards.has(address));
+    const whole = vfs.filter((one) => !cards.has(one.address) && !isLeftOut(one, offer));
     const offered = divided !== null ? [] : offeredFunctions(device, { vfs, whole }, offer);
     const functions = byClass(offered);
     const inventories = divided?.inventories ?? totalsOf(functions);
@@ -121,6 +121,13 @@ function offeredFunctions(
     return resourceClass === null ? [] : [{ address: one.address, resourceClass, traits: specification.traits }];
   });
 }
+
+/**
+ * Whether a virtual function is offered only if `--pci-devices` names it: it supports a type of mediated devices that is enabled for other functions, and belongs to the
+ * driver that divides the card.
+ */
+const isLeftOut = ({ mdevTypes }: PciDevice, { pciDevices, mdevOffers }: PciOffer): boolean =>
+  pciDevices === null && mdevTypes.some(({ type }) => mdevOffers.some((offer) => offer.type === type));
 
 /** How a device is offered to guests, or null when it is not. A virtual function is also offered when its physical function is named. */
 function specificationOf(

@@ -38,6 +38,13 @@ test("a class that the operator has made up is one of devices where the host giv
   const items = [claim("own", "CUSTOM_GPU"), claim("n", "CUSTOM_LICENCE", 3), claim("gone", "CUSTOM_GONE")];
   const claimed = claimedDevices({ items, mappings: {} }, LAYOUT);
   expect(claimed.map(({ provider }) => provider)).toEqual(["own", "gone"]);
+  // The operator has taken the class away, or has renamed it, while a server has the device.
+  const without = { ...LAYOUT, deviceClasses: ["CUSTOM_OTHER"], deviceProviders: ["own", "card"] };
+  const left = claimedDevices({ items, mappings: {} }, without);
+  expect(left).toEqual([claim("own", "CUSTOM_GPU")]);
+  expect(chooseDevices(left, host({ layout: { ...without, devices: [] } }))).toMatchObject({
+    ...{ kind: "refused", reason: expect.stringContaining("needs 1 CUSTOM_GPU of resource provider own") },
+  });
   expect(claimedDevices({ items, mappings: {} }, null)).toEqual([]);
   expect(chooseDevices(claimed.slice(0, 1), host())).toEqual({ kind: "chosen", devices: [pci("g1")] });
   expect(chooseDevices(claimed, host())).toEqual({

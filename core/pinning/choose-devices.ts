@@ -7,6 +7,7 @@ import type { MachineLayout } from "./machine-layout.ts";
 /** The standard classes of devices. The other ones are those of PCI devices, by vendor and product, and those that operators give devices. */
 const DEVICE_CLASSES: readonly string[] = ["PCI_DEVICE", "SRIOV_NET_VF", "VGPU", DISPLAY_HEAD_CLASS, "PGPU", "FPGA"];
 const PCI_CLASS = /^CUSTOM_PCI_/;
+const CUSTOM = "CUSTOM_";
 
 /** One part of a claim that a guest can only use if it gets devices for it. */
 export interface ClaimedDevices {
@@ -33,18 +34,22 @@ export type ChosenDevices = { readonly kind: "chosen"; readonly devices: readonl
 
 /**
  * The devices that a claim names. A class that an operator has made up is one of devices where the host's settings give it to devices: other classes may be
- * licences or whatever else is counted, for which a guest gets nothing.
+ * licences or whatever else is counted, for which a guest gets nothing. What a machine's PCI device is claimed as stands for the device also after the settings have
+ * ceased to give it that class: a server that has it must not be built again without it.
  */
 export function claimedDevices(
   allocation: AllocationRequest | undefined,
   layout: MachineLayout | null = null,
 ): readonly ClaimedDevices[] {
   const own = new Set(layout?.deviceClasses);
+  const providers = new Set(layout?.deviceProviders);
+  const isOfDevices = ({ provider, resourceClass }: ClaimedDevices) =>
+    DEVICE_CLASSES.includes(resourceClass) ||
+    PCI_CLASS.test(resourceClass) ||
+    own.has(resourceClass) ||
+    (resourceClass.startsWith(CUSTOM) && providers.has(provider));
   const items = allocation?.items ?? [];
-  return items.filter(
-    ({ resourceClass, amount }) =>
-      amount > 0 && (DEVICE_CLASSES.includes(resourceClass) || PCI_CLASS.test(resourceClass) || own.has(resourceClass)),
-  );
+  return items.filter((item) => item.amount > 0 && isOfDevices(item));
 }
 
 /**

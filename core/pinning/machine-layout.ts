@@ -23,4 +23,6 @@ export interface MachineLayout {
   readonly devices?: readonly DevicePlace[] | undefined;
   /** The classes of its own that the operator has given devices, whether or not the machine has such devices now. Absent when there are none. */
   readonly deviceClasses?: readonly string[] | undefined;
+  /** The UUIDs of the providers that the machine's PCI devices have, or would have if they were offered. Absent when they are unknown. */
+  readonly deviceProviders?: readonly string[] | undefined;
 }

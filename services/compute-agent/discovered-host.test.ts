@@ -124,6 +124,10 @@ test("a device that is passed through as a GPU is found by its class and its tra
     deviceClasses: ["CUSTOM_GPU"],
     devices: [{ addresses: ["0000:3b:02.1"] }],
   });
+  const without = hostSourceOf(options(...argv, "8086:ffff"));
+  without.look();
+  expect(without.layoutOf("h")).toMatchObject({ deviceClasses: [], devices: [] });
+  expect(without.layoutOf("h")?.deviceProviders).toContain(card?.uuid);
   for (const wrong of [
     "10de:2204=",
     "10de:2204=CUSTOM_MEMORY_PAGES_2048KB",

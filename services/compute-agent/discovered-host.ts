@@ -36,6 +36,7 @@ export class DiscoveredHost implements HostSource {
       ...this.#layoutWith(tree.name, machine, places),
       devices: devicePlaces(tree.name, devices),
       deviceClasses: this.#deviceClasses(),
+      deviceProviders: (machine.pci ?? []).map(({ address }) => deviceProviderUuid(tree.name, address)),
     };
     const architecture = this.#options.sysroot === null ? architectureOfMachine() : null;
     return { hosts: [hostOf(machine, tree, architecture)], warnings: machine.warnings };
