@@ -68,12 +68,34 @@ test.each([
     expect(events).toEqual([]);
     const [{ revision = 0 } = {}] = await neutron.networking.ports({ id: portId }, OWN_NAME);
     await wait(networking.updatePort(portId, { profile: { migrating_to: "host-2" } }, revision));
-    expect(events).toEqual([{ name: "network-vif-plugged", server_uuid: SERVER, tag: portId, status }]);
+    // The first one is about the source, where Neutron binds the port again.
+    const plugged = { name: "network-vif-plugged", server_uuid: SERVER, tag: portId };
+    expect(events).toHaveLength(2);
+    expect(events).toEqual(expect.arrayContaining(["completed", status].map((one) => ({ ...plugged, status: one }))));
     expect(await neutron.networking.ports({ id: portId }, OWN_NAME)).toMatchObject([
       { host: "host-1", status: "DOWN" },
     ]);
   },
 );
+
+test("a port whose profile changes is reported as connected, although no agent has connected it at the destination of a move", async () => {
+  const habits = { ...FAULTLESS };
+  const { neutron, networking, wait, bind, portId } = await connected(habits);
+  await bind("host-1");
+  habits.unpluggedShare = 1;
+  await wait(networking.createBinding(portId, { host: "host-2", ...NORMAL }));
+  const events: unknown[] = [];
+  neutron.onEvent = (event) => events.push(event);
+  const write = async (profile: object) => {
+    const [{ revision = 0 } = {}] = await neutron.networking.ports({ id: portId }, OWN_NAME);
+    await wait(networking.updatePort(portId, { profile: { ...profile } }, revision));
+  };
+  await write({ migrating_to: "host-2" });
+  const plugged = { name: "network-vif-plugged", server_uuid: SERVER, tag: portId, status: "completed" };
+  expect(events).toEqual([plugged]);
+  await write({ migrating_to: "host-2" });
+  expect(events).toEqual([plugged]);
+});
 
 test("a port that is deleted while its server runs breaks a law, and one that is left after its server does", async () => {
   const { world, neutron, networking, truth, wait, portId } = await connected();

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { MemoryNetworking } from "../adapters/memory/memory-networking.ts";
 import type { FloatingIps } from "../core/stores/floating-ips.ts";
 import { BINDING_FAILED, type Networking, type NeutronPort } from "../core/stores/networking.ts";
@@ -78,6 +79,7 @@ export class SimNeutron {
   /** The ports that an agent is about to connect, or has connected, at the destination of a live migration, each with that host. */
   readonly #pluggingAhead = new Map<string, string>();
   readonly #randomAhead: () => number;
+  readonly #randomAgain: () => number;
   #isCalm = false;
 
   /** `mutate` makes a client with a bug of a client. */
@@ -93,6 +95,7 @@ export class SimNeutron {
     this.#mutate = mutate;
     this.#random = world.random("neutron");
     this.#randomAhead = world.random("neutron ahead");
+    this.#randomAgain = world.random("neutron again");
     const ids = world.random("neutron ids");
     this.#twin = new MemoryNetworking({ newId: () => randomUuidOf(ids) });
     this.#twin.statusWhenBound = "DOWN";
@@ -198,8 +201,11 @@ export class SimNeutron {
   async #serve<Value>(method: string, args: readonly unknown[], work: () => Promise<Value>): Promise<Value> {
     const fate = this.#fateOf(method);
     const carryOut = async () => {
-      this.#watchDeletion(method, String(args[0]));
+      const id = String(args[0]);
+      this.#watchDeletion(method, id);
+      const before = this.#portOf(id);
       const value = await work();
+      this.#plugAgain(before);
       this.#plugBound();
       return value;
     };
@@ -266,6 +272,18 @@ export class SimNeutron {
     }
   }
 
+  /**
+   * Neutron binds a port to the same host again when its profile changes, and reports that it is connected, whatever the change was about. Other ports than those
+   * whose server is being moved live are reported when the agent has connected them.
+   */
+  #plugAgain(before: NeutronPort | undefined): void {
+    if (before === undefined || before.host === "" || before.status !== "ACTIVE") return;
+    const port = this.#portOf(before.id);
+    if (port?.host !== before.host || this.#twin.connectedAhead(port.id) === null) return;
+    if (isDeepStrictEqual(port.profile, before.profile)) return;
+    this.#report("network-vif-plugged", port, "completed", this.#randomAgain);
+  }
+
   /** The port is not bound to the host yet, so only the event says that it is connected there. */
   #connectAhead(id: string, host: string): void {
     const { plugMsMax, unpluggedShare, failedAheadShare } = this.#habits;
@@ -298,9 +316,14 @@ export class SimNeutron {
   }
 
   /** Reports an event, which may be late, lost or doubled. */
-  #report(name: string, { id: tag, deviceId }: NeutronPort, status?: NeutronEvent["status"]): void {
+  #report(
+    name: string,
+    { id: tag, deviceId }: NeutronPort,
+    status?: NeutronEvent["status"],
+    random: () => number = this.#random,
+  ): void {
     const { eventLostShare, eventTwiceShare } = this.#habits;
-    const [draw, firstMs, secondMs] = [this.#random(), this.#random(), this.#random()];
+    const [draw, firstMs, secondMs] = [random(), random(), random()];
     if (deviceId === "" || (!this.#isCalm && draw < eventLostShare)) return;
     const isTwice = !this.#isCalm && draw < eventLostShare + eventTwiceShare;
     const event = { name, server_uuid: deviceId, tag, ...(status !== undefined && { status }) };

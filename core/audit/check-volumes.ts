@@ -1,3 +1,4 @@
+import { OPERATIONS } from "../tasks/operation-kinds.ts";
 import type { CellFrame } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
@@ -10,6 +11,6 @@ export function checkVolumes({ cell, volumesInDoubt = [] }: Pick<CellFrame, "cel
     law: 6,
     what: "nobody knows which of two volumes a server's guest uses",
     where: `cell ${cell}, server ${serverUuid}, volume ${volumeId}`,
-    proof: `it may be volume ${replacedBy}, which was to replace it: \`berth volume settle ${serverUuid} ${volumeId}\` asks ${host ?? "its host"}`,
+    proof: `it may be volume ${replacedBy}, which was to replace it: \`berth volume settle ${serverUuid} ${volumeId}\` asks ${host ?? "its host"} (while the server is ${OPERATIONS["settle-volume"].allowedFrom.join(", ")})`,
   }));
 }

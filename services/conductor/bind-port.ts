@@ -140,7 +140,12 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
   return failed(`The bindings of port ${id} kept changing while one to ${host} was being prepared.`, false);
 }
 
-/** Source: `_setup_migration_port_profile` in nova/network/neutron.py. */
+/**
+ * Neutron binds the port to its source again when its profile changes, and may then send `network-vif-plugged`, as though the destination were connected. This cannot
+ * be written anywhere else: Neutron looks for the destination in the active binding alone.
+ *
+ * Source: `_setup_migration_port_profile` in nova/network/neutron.py, and `_process_port_binding` in neutron/plugins/ml2/plugin.py.
+ */
 async function tellDestination(work: PortWork, first: NeutronPort, bound: BoundPort): Promise<BoundPort> {
   const { networking, serverUuid, host, mayWrite } = work;
   let port: NeutronPort | undefined = first;

@@ -78,6 +78,30 @@ test("a comparison that starts a guest binds its ports, and tells how they are c
   expect(hosts()).toEqual(["h"]);
 });
 
+test("the claims of all servers whose ports may be wrong are asked for at once", async () => {
+  const asked: (readonly string[])[] = [];
+  const store = {
+    holdsTask: async () => true,
+    claimed: async (ids: readonly string[]) => {
+      asked.push(ids);
+      return ids.map((id) => ({ items: [], mappings: { _PORT0: `nic of ${id}` } }));
+    },
+  };
+  const networking = new MemoryNetworking({ newId: randomUUID });
+  const needs = new NeighbourNeeds({ networking, store, clock: new ManualClock() } as never, CONDUCTOR_DEFAULTS);
+  const request = { portId: "p", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1 }, requiredTraits: [] };
+  const wanting = { portRequests: [{ ...request, suffix: "_PORT0", provider: "", groupId: "g" }] };
+  const places = ["a/0", "b/0", "a/0"].map((attemptId) => ({ server: wanting, attemptId }));
+  const found = await needs.allocationsOf([{ server: { portRequests: [] }, attemptId: "c/0" }, ...places]);
+  expect(asked).toEqual([["a/0", "b/0"]]);
+  expect(found.map((one) => one.get("p") ?? null)).toEqual([
+    null,
+    { g: "nic of a/0" },
+    { g: "nic of b/0" },
+    { g: "nic of a/0" },
+  ]);
+});
+
 test("a comparison changes nothing of ports that are bound to the host", async () => {
   const { ports, networking, asked } = setUp();
   networking.putPort({ ...networking.all()[0]!, host: "h" });

@@ -8,7 +8,7 @@ import type { GuestInterfaces, PortVif, ServerPort } from "../../proto/gen/berth
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { isBoundTo, isToldOf, vifOf } from "./bind-port.ts";
+import { isBoundTo, isToldOf, type PortAllocations, vifOf } from "./bind-port.ts";
 import type { ConductorEvents } from "./events.ts";
 import { type NeighbourNeeds, withVifs } from "./neighbour-needs.ts";
 import type { ConductorStore } from "./ports.ts";
@@ -35,7 +35,7 @@ type NamedGuest = { readonly host: string; readonly serverUuid: string; readonly
  */
 export class HomePorts {
   readonly #networking: Networking | null;
-  readonly #needs: Pick<NeighbourNeeds, "bindHome" | "allocationsAt">;
+  readonly #needs: Pick<NeighbourNeeds, "bindHome" | "allocationsOf">;
   readonly #store: Pick<ConductorStore, "homes" | "servers">;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
@@ -53,7 +53,7 @@ export class HomePorts {
   /** Without `networking`, nothing is done. */
   constructor(deps: {
     readonly networking: Networking | null;
-    readonly needs: Pick<NeighbourNeeds, "bindHome" | "allocationsAt">;
+    readonly needs: Pick<NeighbourNeeds, "bindHome" | "allocationsOf">;
     readonly store: Pick<ConductorStore, "homes" | "servers">;
     readonly commits: StepCommitter;
     readonly clock: Clock;
@@ -113,7 +113,10 @@ export class HomePorts {
   /** How the ports are connected on the guest's host. Throws `NeighbourFault`. */
   async #bound(server: Server, guest: NamedGuest): Promise<ReadonlyMap<string, PortVif>> {
     const shown = await this.#starting.submit(server.uuid);
-    if (await this.#areBound(server, guest, shown)) return vifsOf(shown);
+    const [allocations = NO_ALLOCATIONS] = await this.#needs.allocationsOf([
+      { server: server.spec, attemptId: guest.attemptId },
+    ]);
+    if (areBound(server, guest, shown, allocations)) return vifsOf(shown);
     return (await this.#bind(server, guest)) ?? new Map();
   }
 
@@ -158,27 +161,38 @@ export class HomePorts {
     const uuids = doubtful.map(({ serverUuid }) => serverUuid);
     const homes = new Map((await this.#store.homes(uuids)).map((home) => [home.serverUuid, home]));
     const servers = new Map((await this.#store.servers(uuids)).map((server) => [server.uuid, server]));
-    for (const { serverUuid, host } of doubtful) {
+    const resting = doubtful.flatMap(({ serverUuid, host }) => {
       const [home, server] = [homes.get(serverUuid), servers.get(serverUuid)];
-      if (this.#isStopped || home === undefined || server === undefined || !restsOn(home, host)) continue;
-      const guest = { host, serverUuid, attemptId: home.attemptId ?? "" };
-      if (!(await this.#areBound(server, guest, portsOf.get(serverUuid) ?? []))) await this.#bind(server, guest);
-    }
-  }
-
-  /** Whether the host has connected the ports that the server's record names, and Neutron knows who serves their requests. A port that is gone cannot be bound. */
-  async #areBound(server: Server, { host, attemptId }: NamedGuest, shown: readonly NeutronPort[]): Promise<boolean> {
-    const allocations = await this.#needs.allocationsAt(server.spec, attemptId);
-    return inNeutron(server).every(({ portId }) => {
-      const port = shown.find(({ id }) => id === portId);
-      return port === undefined || (isBoundTo(port, host) && isToldOf(allocations, port));
+      if (home === undefined || server === undefined || !restsOn(home, host)) return [];
+      return { server, guest: { host, serverUuid, attemptId: home.attemptId ?? "" } };
     });
+    const allocations = await this.#needs.allocationsOf(
+      resting.map(({ server, guest: { attemptId } }) => ({ server: server.spec, attemptId })),
+    );
+    for (const [place, { server, guest }] of resting.entries()) {
+      if (this.#isStopped) return;
+      const shown = portsOf.get(server.uuid) ?? [];
+      if (!areBound(server, guest, shown, allocations[place] ?? NO_ALLOCATIONS)) await this.#bind(server, guest);
+    }
   }
 
   async #portsByServer(uuids: readonly string[]): Promise<ReadonlyMap<string, readonly NeutronPort[]>> {
     const ports = (await this.#networking?.ports({ deviceIds: uuids }, OWN_NAME)) ?? [];
     return Map.groupBy(ports, ({ deviceId }) => deviceId);
   }
+}
+
+/** Whether the host has connected the ports that the server's record names, and Neutron knows who serves their requests. A port that is gone cannot be bound. */
+function areBound(
+  server: Server,
+  { host }: Pick<NamedGuest, "host">,
+  shown: readonly NeutronPort[],
+  allocations: PortAllocations,
+): boolean {
+  return inNeutron(server).every(({ portId }) => {
+    const port = shown.find(({ id }) => id === portId);
+    return port === undefined || (isBoundTo(port, host) && isToldOf(allocations, port));
+  });
 }
 
 const inNeutron = ({ spec }: Server): readonly ServerPort[] =>
@@ -193,8 +207,8 @@ const mayBeWrong = (port: NeutronPort, host: string): boolean =>
   !isBoundTo(port, host) ||
   port.groups.length > 0 ||
   port.profile.allocation !== undefined ||
-  !isToldOf(NO_REQUESTS, port);
-const NO_REQUESTS = new Map<string, never>();
+  !isToldOf(NO_ALLOCATIONS, port);
+const NO_ALLOCATIONS: PortAllocations = new Map();
 
 const vifsOf = (ports: readonly NeutronPort[]): ReadonlyMap<string, PortVif> =>
   new Map(

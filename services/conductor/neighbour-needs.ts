@@ -109,9 +109,9 @@ export class NeighbourNeeds {
     return this.#ports.bind(server, place, need, { step: "return" });
   }
 
-  /** See `PortBinder.allocations`. */
-  allocationsAt(server: Pick<ServerSpec, "portRequests">, attemptId: string): ReturnType<PortBinder["allocations"]> {
-    return this.#ports.allocations(server, attemptId);
+  /** See `PortBinder.allocationsOf`. */
+  allocationsOf(places: Parameters<PortBinder["allocationsOf"]>[0]): ReturnType<PortBinder["allocationsOf"]> {
+    return this.#ports.allocationsOf(places);
   }
 
   /** Tells Cinder how the replacement of a volume has ended. Null if the volume is not in Cinder. */

@@ -107,15 +107,27 @@ export class PortBinder {
    * The providers that serve the ports' resource requests at a place. Ports of Berth's own are told to nobody. Empty where the claim of the place is no longer
    * known: the providers that the server's record names may be those of an earlier place. Throws `NeighbourFault` if the cell's database does not answer.
    */
-  async allocations(server: Pick<ServerSpec, "portRequests">, attemptId: string): Promise<PortAllocations> {
-    // The claim of a virtual function is the cell's own affair.
-    const requests = server.portRequests.filter(({ resources }) => (resources[VF_CLASS] ?? 0) === 0);
-    if (requests.length === 0) return new Map();
-    const [claimed = null] = await this.#store.claimed([attemptId]).catch((error: Error) => {
-      const message = `the cell's database does not say what the server's claim is: ${error.message}`;
+  async allocations(server: RequestsOfPorts, attemptId: string): Promise<PortAllocations> {
+    const [allocations = new Map()] = await this.allocationsOf([{ server, attemptId }]);
+    return allocations;
+  }
+
+  /** Those of several places, in their order. The database is asked once, and not at all where no port requests anything. */
+  async allocationsOf(
+    places: readonly { readonly server: RequestsOfPorts; readonly attemptId: string }[],
+  ): Promise<readonly PortAllocations[]> {
+    const asking = places.map(({ server }) => toldRequests(server));
+    const ids = [...new Set(places.flatMap(({ attemptId }, place) => (asking[place]?.length ? attemptId : [])))];
+    if (ids.length === 0) return places.map(() => new Map());
+    const claimed = await this.#store.claimed(ids).catch((error: Error) => {
+      const message = `the cell's database does not say what the claims of servers are: ${error.message}`;
       throw new NeighbourFault("unreachable", message);
     });
-    return claimed === null ? new Map() : portAllocations(requests, homeMapping(server, claimed));
+    const claims = new Map(ids.map((id, place) => [id, claimed[place] ?? null]));
+    return places.map(({ server, attemptId }, place) => {
+      const claim = claims.get(attemptId) ?? null;
+      return claim === null ? new Map() : portAllocations(asking[place] ?? [], homeMapping(server, claim));
+    });
   }
 
   async #hasBindings(networking: Networking): Promise<boolean> {
@@ -125,6 +137,12 @@ export class PortBinder {
     return this.#support.hasBindings;
   }
 }
+
+type RequestsOfPorts = Pick<ServerSpec, "portRequests">;
+
+/** The requests whose providers Neutron is told. The claim of a virtual function is the cell's own affair. */
+const toldRequests = ({ portRequests }: RequestsOfPorts) =>
+  portRequests.filter(({ resources }) => (resources[VF_CLASS] ?? 0) === 0);
 
 async function carryOut(
   work: PortWork,

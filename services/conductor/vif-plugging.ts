@@ -23,7 +23,9 @@ const ATTEMPTS_MAX = 500;
  * no difference whether the event comes early, twice or never, or whether another conductor goes on with the wait.
  *
  * The ports of a live migration are bound to the source until the guest has moved, so they do not show whether the destination is connected. There the
- * event counts, which an api has written into the cell's database (`PlugStore`). The rows are read only while a migration waits.
+ * event counts, which an api has written into the cell's database (`PlugStore`). The rows are read only while a migration waits. The event does not name a host, and
+ * Neutron also sends it when it has bound the port to its source again because Berth has written the destination into the port's profile. So, as in Nova, the wait may
+ * end before the destination is connected: it makes an interruption of the network after the switch shorter or rarer, and proves nothing.
  *
  * All servers that wait are looked up by one question at a time. So however many wait, the calls that bind ports find a free connection.
  *
@@ -162,6 +164,6 @@ function statusAhead(
   if (missing === undefined) return { kind: "plugged" };
   return {
     kind: "waiting",
-    why: `Neutron has not reported (network-vif-plugged) that port ${missing} is connected on ${host}`,
+    why: `Neutron has not reported (network-vif-plugged) that port ${missing} is connected on ${host}. See that Neutron's agent there runs and that its section [nova] can log in at Berth, or set BERTH_LIVE_MIGRATION_WAIT_FOR_VIF_PLUG=false.`,
   };
 }

@@ -62,6 +62,16 @@ export function plugContract(cell: () => CellUnderTest): void {
     expect(await reported()).toEqual([["a"], ["b"]]);
   });
 
+  test("what was reported for a migration is forgotten when something is reported after its end", async () => {
+    const commit = await begin("live-migrate");
+    await report(PORT_A);
+    await commit(1, "preparing", "restoring");
+    await commit(2, "restoring", "give-up");
+    expect(await reported()).toEqual([["a"], []]);
+    await report(PORT_B);
+    expect(await reported()).toEqual([[], []]);
+  });
+
   test("the ports of a server that is moved without its memory are not noted, since they show in Neutron how they are connected", async () => {
     await begin("migrate");
     await report(PORT_A);

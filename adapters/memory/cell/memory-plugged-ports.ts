@@ -1,10 +1,12 @@
 import type { PlugEvent, PluggedPort } from "../../../core/stores/cell/plug-store.ts";
+import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { isLiveMove } from "../../../core/tasks/operation-kinds.ts";
 import type { CellState } from "./cell-state.ts";
 
 /** See `PlugStore.notePlugged`. */
 export function addPlugged(cell: CellState, events: readonly PlugEvent[]): void {
   for (const { serverUuid, ...port } of events) {
+    forgetEnded(cell, serverUuid);
     const attemptId = liveDestination(cell, serverUuid);
     if (attemptId === null) continue;
     const ports = cell.plugged.get(attemptId) ?? new Map<string, PluggedPort>();
@@ -16,6 +18,12 @@ export function addPlugged(cell: CellState, events: readonly PlugEvent[]): void 
 export function pluggedPortsOf({ plugged }: CellState, attemptId: string): readonly PluggedPort[] {
   const ports = [...(plugged.get(attemptId)?.values() ?? [])];
   return ports.toSorted((a, b) => (a.portId < b.portId ? -1 : 1));
+}
+
+/** Deletes what was noted for the server's earlier migrations, of which nobody waits for anything. */
+function forgetEnded({ plugged, migrations, attemptsByServer }: CellState, serverUuid: string): void {
+  for (const attemptId of attemptsByServer.get(serverUuid) ?? [])
+    if (migrations.get(parseAttemptId(attemptId)?.taskId ?? "")?.ended) plugged.delete(attemptId);
 }
 
 /** A migration has the id of its task. */

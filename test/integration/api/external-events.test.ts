@@ -105,6 +105,20 @@ describe("/os-server-external-events", () => {
     expect((await tell([plugged(moving)])).statusCode).toBe(503);
   });
 
+  it("takes the events about servers of other cells when a cell does not answer, since Neutron does not repeat them", async () => {
+    const { store } = rig.cell("north");
+    const [moving, other, taskId] = [await activeServer(), await boot(), randomUUID()];
+    const task = await rig.dispatch(other, "south", [3]);
+    await rig.cell("south").store.commitActive([{ ...(await rig.take("south", task)), selection: 0 }]);
+    await beginOperationOn(store, { server: 0, uuid: moving, kind: "live-migrate", hosts: [1], taskId });
+    rig.cell("south").dead = true;
+    const plugged = (server_uuid: string) => ({ name: "network-vif-plugged", server_uuid, tag: PORT });
+    const answer = await tell([plugged(other), plugged(moving)]);
+    expect([answer.statusCode, answer.body]).toEqual([503, expect.stringContaining("south")]);
+    const noted = [[{ portId: PORT, isFailed: false }]];
+    expect(await store.pluggedPorts([attemptIdOf(taskId, 0)])).toEqual(noted);
+  });
+
   it("asks the sender to try again when the server's cell does not answer", async () => {
     const server_uuid = await activeServer();
     rig.cell("north").dead = true;

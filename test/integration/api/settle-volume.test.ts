@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { OPERATIONS } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
@@ -48,6 +49,11 @@ test("an operator lets the host look again which volume its guest uses, and the 
   await finish(server, "calling-off", "succeed");
   expect(await marks(server)).toEqual([[own, ""]]);
   expect((await settle(server, own)).json.conflictingRequest.message).toContain("is not in doubt");
+});
+
+test("each status in which a server may be shelved or deleted softly on its host lets its volume be settled, as the audit advises", () => {
+  for (const kind of ["settle-volume", "settle-volume-own", "settle-volume-other"] as const)
+    expect(OPERATIONS[kind].allowedFrom).toEqual(expect.arrayContaining([...OPERATIONS["detach-volume"].allowedFrom]));
 });
 
 test.each([

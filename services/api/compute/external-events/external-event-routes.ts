@@ -64,6 +64,9 @@ const Answer = Type.Object({
  * its own and logged. Those about ports that are connected at the destination of a live migration are written into the server's cell. After those about changed
  * or deleted ports in Neutron, the server's record gets the present addresses; the sender does not wait for that.
  *
+ * When a cell does not answer, the call is refused (503) after the events about servers of all other cells were taken: one call of Neutron has events about many
+ * servers, and Neutron does not repeat it after such an answer. A sender that does so changes nothing by it.
+ *
  * Source: Nova's api-ref, "Create external events".
  */
 export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps): void {
@@ -81,7 +84,7 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
       const { minor } = call;
       const { events } = request.body;
       for (const { name } of events) refuseUnknownName(name, minor);
-      const found = await findServers(
+      const { found, silent } = await findServers(
         deps,
         events.map((event) => canonicalUuid(event.server_uuid) ?? ""),
       );
@@ -91,7 +94,7 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         if (code === 200) deps.events.externalEvent(event, server?.host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
-      await passOnPlugged(
+      const deaf = await passOnPlugged(
         deps.cells,
         events.flatMap((event) => pluggedBy(event, found)),
       );
@@ -104,6 +107,9 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         ),
       );
       extender?.hear(extendedBy(answers), callerOf(call));
+      const [cell] = [...silent, ...deaf];
+      if (cell !== undefined)
+        throw unavailable(`Cell ${cell}, where a server lives, does not answer. The events of other cells are taken.`);
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },
@@ -153,23 +159,36 @@ function codeOf(
 /** A server, as far as its events depend on it. */
 type FoundServer = Pick<Server, "host"> & Partial<Pick<Server, "status">> & { readonly plugged?: PluggedServer };
 
-/** Finds living servers in their cells. Refuses the call (503) when a cell does not answer, so that the sender tries again. */
+/** Finds living servers in their cells, all of which are asked at once. Servers of cells that do not answer (`silent`) are not found. */
 async function findServers(
   { store, cells }: ExternalEventDeps,
   uuids: readonly string[],
-): Promise<ReadonlyMap<string, FoundServer>> {
+): Promise<{ readonly found: ReadonlyMap<string, FoundServer>; readonly silent: readonly string[] }> {
   const found = new Map<string, FoundServer>();
+  const silent: string[] = [];
   const records = (await store.requests([...new Set(uuids)])).filter(
     ({ state }) => state !== "cancelled" && state !== "deleted",
   );
   for (const { serverUuid } of records) found.set(serverUuid, { host: null });
-  for (const [cellName, ofCell] of Map.groupBy(records, ({ cell }) => cell)) {
-    if (cellName === null) continue;
-    const answer = await cells.get(cellName)?.servers(ofCell.map(({ serverUuid }) => serverUuid));
-    if (answer === undefined || answer.kind === "unreachable")
-      throw unavailable(`Cell ${cellName}, where a server lives, does not answer.`);
+  const ask = async (cellName: string, ofCell: readonly string[]) => {
+    const answer = await cells.get(cellName)?.servers(ofCell);
+    if (answer === undefined || answer.kind === "unreachable") {
+      silent.push(cellName);
+      for (const serverUuid of ofCell) found.delete(serverUuid);
+      return;
+    }
     for (const { uuid, host, status, taskState } of answer.value)
       found.set(uuid, { host, status, plugged: { cellName, taskState } });
-  }
-  return found;
+  };
+  await Promise.all(
+    [...Map.groupBy(records, ({ cell }) => cell)].map(([cellName, ofCell]) =>
+      cellName === null
+        ? null
+        : ask(
+            cellName,
+            ofCell.map(({ serverUuid }) => serverUuid),
+          ),
+    ),
+  );
+  return { found, silent };
 }

@@ -3,7 +3,6 @@ import { isLiveMove, OPERATION_KINDS } from "../../../../core/tasks/operation-ki
 import { taskStateOf } from "../../../../core/tasks/operation-stages.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { unavailable } from "../../http/fault.ts";
 
 /** What servers that are being migrated live show while their destination is prepared. */
 const TASK_STATES: readonly (string | null)[] = OPERATION_KINDS.filter(isLiveMove).map((kind) =>
@@ -18,16 +17,17 @@ export interface PluggedServer {
 
 /**
  * Writes events about ports of servers that are being migrated live into the servers' cells, where a conductor may wait for them. Other servers cost nothing:
- * their ports show in Neutron how they are connected. Refuses the call (503) when a cell does not answer.
+ * their ports show in Neutron how they are connected. Tells all cells at once, and returns the names of those that do not answer.
  */
 export async function passOnPlugged(
   cells: Cells,
   events: readonly (PlugEvent & { readonly server: PluggedServer })[],
-): Promise<void> {
+): Promise<readonly string[]> {
   const awaited = events.filter(({ server }) => TASK_STATES.includes(server.taskState));
-  for (const [name, ofCell] of Map.groupBy(awaited, ({ server }) => server.cellName)) {
+  const told = [...Map.groupBy(awaited, ({ server }) => server.cellName)].map(async ([name, ofCell]) => {
     const noted = ofCell.map(({ serverUuid, portId, isFailed }) => ({ serverUuid, portId, isFailed }));
     const answer = await cells.get(name)?.operations((store) => store.notePlugged(noted));
-    if (answer?.kind !== "answer") throw unavailable(`Cell ${name}, where a server lives, does not answer.`);
-  }
+    return answer?.kind === "answer" ? [] : [name];
+  });
+  return (await Promise.all(told)).flat();
 }

@@ -8,7 +8,13 @@ import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachVolumeBody } from "./attachment-schemas.ts";
-import { type AttachmentCall, beginAttachment, isOffloaded, requireAttachable } from "./begin-attachment.ts";
+import {
+  type AttachmentCall,
+  beginAttachment,
+  isOffloaded,
+  onlyCinder,
+  requireAttachable,
+} from "./begin-attachment.ts";
 import { refuseNewerFields } from "./newer-fields.ts";
 import { refuseOldMultiattach } from "./refuse-old-multiattach.ts";
 import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
@@ -53,11 +59,22 @@ export async function attachVolume(
   };
   const wanted = { ...requested, device: asked.device || null };
   const attachment = await reserve(volumes, { target, call }, volume, wanted);
-  if (isOffloaded(target)) await volumes.finishWithoutHost(volume.id, attachment.attachmentId);
+  if (isOffloaded(target)) await finishWithoutHost(volumes, volume.id, attachment);
   const since = { phase: "attaching", attachedAtMs: null, phaseAgeMs: 0 } as const;
   const reserved = { ...volume, attachment: { ...attachment, ...since } };
   await beginAttachment({ ...deps, volumes }, context, target, reserved);
   return { volumeId: volume.id, attachment };
+}
+
+/** Gives back a volume that was released meanwhile, since no operation was begun for it: the caller can try again at once. What Cinder does not end now is left to the settler. */
+async function finishWithoutHost(
+  volumes: ServerVolumes,
+  id: string,
+  { attachmentId, taskId }: NewAttachment,
+): Promise<void> {
+  if (await volumes.finishWithoutHost(attachmentId)) return;
+  if (taskId !== null) await volumes.release(id, taskId).catch(onlyCinder);
+  throw conflict(`Volume ${id} was released while it was being attached; try again.`);
 }
 
 const DEVICE_TAKEN = { kind: "device-taken" } as const;

@@ -27,8 +27,8 @@ export interface AttachmentCall {
   readonly carrier: Readonly<Record<string, string>>;
 }
 
-/** Whether the server is on no host, so that the next one connects its volumes. */
-export const isOffloaded = ({ server }: Pick<ActionTarget, "server">): boolean => server.status === "SHELVED_OFFLOADED";
+/** Whether the server is on no host, so that the next one connects its volumes. One that is deleted softly while it is offloaded is shown as SOFT_DELETED, and its cell knows only of the offload. */
+export const isOffloaded = ({ server }: Pick<ActionTarget, "server">): boolean => server.host === null;
 
 /** Refuses a server in a status in which its volumes cannot change (409). */
 export function requireAttachable({ action, server }: ActionTarget, { minor }: Pick<KnownCall, "minor">): void {
@@ -63,6 +63,7 @@ export async function beginAttachment(
   }
 }
 
-function onlyCinder(error: unknown): void {
+/** Passes on an error that is not Cinder's. */
+export function onlyCinder(error: unknown): void {
   if (!(error instanceof BlockStorageError)) throw error;
 }

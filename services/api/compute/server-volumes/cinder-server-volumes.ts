@@ -184,9 +184,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
     });
   }
 
-  override async finishWithoutHost(volumeId: string, attachmentId: string): Promise<void> {
-    if (await askNeighbour(() => this.#storage.complete(attachmentId))) return;
-    throw conflict(`Volume ${volumeId} was released while it was being attached; try again.`);
+  override finishWithoutHost(attachmentId: string): Promise<boolean> {
+    return askNeighbour(() => this.#storage.complete(attachmentId));
   }
 
   override async sizeGibOf(id: string): Promise<number | null> {

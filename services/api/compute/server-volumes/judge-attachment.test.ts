@@ -7,7 +7,10 @@ import { type CellLook, judgeAttachment } from "./judge-attachment.ts";
 const VOLUME = volumeOf(1);
 const TASK = "11111111-1111-4111-8111-111111111111";
 
-const server = (status: ServerStatus, volumes = [VOLUME]) => ({ status, spec: serverSpec(1, { volumes }) });
+const server = (status: ServerStatus, volumes = [VOLUME], host: string | null = "host-0") => ({
+  ...{ status, host },
+  spec: serverSpec(1, { volumes }),
+});
 const judge = (look: Partial<CellLook>, taskId: string | null = TASK, isOld = true) =>
   judgeAttachment(
     VOLUME.volumeId,
@@ -34,6 +37,13 @@ test("a volume is not released while nobody knows what a host did", () => {
   for (const outcome of ["cancelled", "deleted"] as const) expect(judge({ outcome, server: without })).toBe("wait");
   expect(judge({ outcome: "error", server: server("ERROR", []) })).toBe("wait");
   expect(judge({ outcome: "success", server: without, guestLeft: true })).toBe("wait");
+});
+
+test("a volume is released after an operation for a server on no host that no conductor could read, since no host was told of it", () => {
+  const look = { outcome: "error", server: server("ERROR", [], null) } as const;
+  expect(judge(look)).toBe("release");
+  expect(judge({ ...look, guestLeft: true })).toBe("wait");
+  expect(judge({ ...look, server: server("ERROR", [VOLUME], null) })).toBe("attached");
 });
 
 test("a volume of a server that is gone ends when no guest of the server is left", () => {

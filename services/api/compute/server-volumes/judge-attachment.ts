@@ -7,7 +7,7 @@ export interface CellLook {
   /** Null when the cell has no such operation. */
   readonly outcome: TaskOutcome | "open" | null;
   /** Null when the cell has no such server. */
-  readonly server: Pick<Server, "status" | "spec"> | null;
+  readonly server: Pick<Server, "status" | "spec" | "host"> | null;
   /** A guest of the server may be on a host that it has left. */
   readonly guestLeft: boolean;
 }
@@ -45,7 +45,8 @@ export function judgeAttachment(
     case "error": {
       if (server.spec.volumes.some((volume) => volume.volumeId === volumeId)) return "attached";
       // A conductor that could not read the operation has ended it so, and nobody knows what the host did.
-      const isUnknown = outcome === "error" && server.status === "ERROR";
+      // No host was told of one that was for a server on none.
+      const isUnknown = outcome === "error" && server.status === "ERROR" && server.host !== null;
       return isUnknown || guestLeft ? "wait" : "release";
     }
     default:

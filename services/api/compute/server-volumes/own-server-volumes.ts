@@ -63,7 +63,9 @@ export class OwnServerVolumes implements ServerVolumes {
   }
 
   /** A volume of Berth's own needs no host to be in use. */
-  async finishWithoutHost(_volumeId: string, _attachmentId: string): Promise<void> {}
+  async finishWithoutHost(_attachmentId: string): Promise<boolean> {
+    return true;
+  }
 
   async sizeGibOf(id: string): Promise<number | null> {
     return (await this.#store.volumes([id]))[0]?.sizeGib ?? null;

@@ -87,10 +87,10 @@ export interface ServerVolumes
    */
   reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
   /**
-   * Shows a volume that is reserved for a server on no host as in use. Refuses an attachment that has ended meanwhile (409). If it is not known whether that was done,
-   * the row stays as it is, and the settler gives the volume back.
+   * Shows a volume that is reserved for a server on no host as in use. Returns false for an attachment that has ended meanwhile. If it is not known whether that was
+   * done, the row stays as it is, and the settler gives the volume back.
    */
-  finishWithoutHost(volumeId: string, attachmentId: string): Promise<void>;
+  finishWithoutHost(attachmentId: string): Promise<boolean>;
   /** The present size of a volume, whoever owns it. Null if there is none. Rejects with a BlockStorageError if it is not known. */
   sizeGibOf(id: string): Promise<number | null>;
   /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */
