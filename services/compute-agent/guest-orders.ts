@@ -203,6 +203,7 @@ export class GuestOrders {
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
     if (guest.revision !== revision || guest.orderId === undefined) return null;
+    if (guest.orderId === begunId(order)) return HALF_SENT;
     if (guest.orderId === order.id) return order.goal === null || guest.state === order.goal ? "" : null;
     return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
   }
@@ -219,6 +220,8 @@ export class GuestOrders {
     if (guest === null) throw new Error(NO_GUEST);
     // This Start is a repetition, or arrives after an order with the same effect.
     if (order.work.kind === "start" && guest.state === "running") return;
+    // A guest in the middle of a dump must not be interrupted again by an agent that does not know that the order was carried out.
+    if (isInterrupt(order)) await this.#record(order, guest.state, { orderId: begunId(order) });
     try {
       await this.#drive(order, guest, signal);
     } catch (error) {
@@ -373,6 +376,13 @@ function volumesOfGuest(
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
 /** Whether the guest's state tells that a failed verb has succeeded all the same. Before these verbs the guest has the same state as afterwards. */
 const showsSuccess = (verb: PowerVerb): boolean => !["reboot", "hard-reboot", "inject-nmi"].includes(verb);
+
+/** Repeated after the agent's end, it would reach the guest twice. */
+const isInterrupt = ({ work }: GuestOrder): boolean => work.kind === "power" && work.verb === "inject-nmi";
+/** Stands in the journal in the place of the order's id until the order has been carried out. */
+const begunId = ({ id }: GuestOrder): string => `${id}/begun`;
+const HALF_SENT =
+  "the agent ended or failed while it sent the interrupt, and does not know whether the guest got it: see the guest's console, and ask again if it did not";
 
 const volumeStep = (verb: string): VolumeStep | null =>
   (Object.keys(VOLUME_STEP_VERBS) as readonly VolumeStep[]).find((step) => VOLUME_STEP_VERBS[step] === verb) ?? null;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { hasOpen, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { hasOpen, obligingNanoImage, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
 import type { Cloud } from "./cloud.ts";
@@ -11,6 +11,7 @@ import { type GuestCloudOptions, useGuestCloud } from "./guest-cloud.ts";
 import { isIdle, isInterrupted, isSeen, untilNoneIsMissed } from "./interrupt.ts";
 
 const RESCUE_IMAGE = "00000000-0000-4000-8000-0000726573ff";
+const OBLIGING_IMAGE = "00000000-0000-4000-8000-006f626c6967";
 const PATIENT = { everyMs: 50, withinMs: 120_000 };
 const HOSTS = 5;
 const skipped = whyNoQemu();
@@ -101,12 +102,13 @@ describe.skipIf(skipped !== null)(
     useGuestCloud({ agents: HOSTS, isShared: false, env }, async (made) => {
       ({ cloud, cell, dir } = made);
       writeFileSync(join(dir.images, `${RESCUE_IMAGE}.raw`), otherNanoImage());
+      writeFileSync(join(dir.images, `${OBLIGING_IMAGE}.raw`), obligingNanoImage());
       flavor = await cloud.compute.flavor();
     });
 
-    const booted = async (host?: string) => {
+    const booted = async (host?: string, image = NANO_IMAGE_ID) => {
       const zone = host === undefined ? {} : { zone: `nova:${host}` };
-      const id = await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID, ...zone });
+      const id = await cloud.compute.boot({ flavor, image, ...zone });
       const server = new WatchedServer(cloud.compute, dir, id);
       await server.ticksOn(await server.settled("ACTIVE"));
       return server;
@@ -252,6 +254,32 @@ describe.skipIf(skipped !== null)(
         return [...missed].map(({ what }) => what);
       };
       await untilNoneIsMissed([legs], async () => [await run()]);
+      await cloud.expectCleanAudit();
+    });
+
+    test("send a guest the interrupt of a crash dump once, also when they are killed on the way, or report it", async () => {
+      const server = await booted(undefined, OBLIGING_IMAGE);
+      const { host } = await server.shown();
+      const interrupts = () => server.guestAt(host)?.console.match(/^N$/gm)?.length ?? 0;
+      await server.act("trigger_crash_dump");
+      expect(await server.ended("trigger_crash_dump", "ACTIVE")).toEqual({ isDone: true, status: "ACTIVE" });
+      await eventually("the guest's answer to the interrupt", () => interrupts() === 1, PATIENT);
+      const run = async () => {
+        const before = interrupts();
+        await server.act("trigger_crash_dump");
+        const isHit = await isInterrupted(cell, server, cell.agentOf(host));
+        const { isDone, status } = await server.ended("trigger_crash_dump", "ACTIVE");
+        expect(status).toBe("ACTIVE");
+        if (isDone) await eventually("the guest's answer", () => interrupts() > before, PATIENT);
+        await server.ticksOn(host);
+        expect([isDone, interrupts() - before]).toEqual([
+          isDone,
+          isDone ? 1 : expect.toSatisfy((sent: number) => sent <= 1),
+        ]);
+        return isHit ? [] : ["a crash dump that was just asked for"];
+      };
+      await untilNoneIsMissed(["all"], async () => [await run()]);
+      server.expectUnbroken(host);
       await cloud.expectCleanAudit();
     });
 

@@ -16,7 +16,7 @@ const TEST_MS = 600_000;
 const skipped = whyNoQemu() ?? whyNoHangingDisk();
 
 describe.skipIf(skipped !== null)(
-  `guests and images on a storage that hangs${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  `guests whose host's directory of guests is on a storage that hangs${skipped === null ? "" : ` (skipped: ${skipped})`}`,
   () => {
     let cloud: Cloud;
     let dir: QemuGuestsDir;

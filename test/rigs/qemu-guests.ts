@@ -68,6 +68,34 @@ export function quickNanoImage(): Buffer {
   return image;
 }
 
+/**
+ * The nano guest's image with code that prints `N` for each non-maskable interrupt, between two ticks, and that releases each device that it is asked to.
+ * Its first instructions jump to `init`, and `watch` is called where it halted:
+ *
+ *     init:    xorw %ax,%ax; movw %ax,%ds; movw $handler,0x8; movw %ax,0xa; movw %ax,0x7000; jmp 0x7c04
+ *     handler: incw %cs:0x7000; iret                            # an interrupt in the middle of a tick does not tear it
+ *     watch:   hlt
+ *     say:     cmpw $0,0x7000; je release; decw 0x7000; movb $'N',%al; call put; movb $'\n',%al; call put; jmp say
+ *     release: pushw %cx; xorl %ecx,%ecx
+ *     bus:     movw $0xcd0,%dx; movl %ecx,%eax; outl %eax,%dx    # ACPI's registers for plugged devices: the bus, those to release, and the release
+ *              movw $0xcc4,%dx; inl %dx,%eax; testl %eax,%eax; jz next; movw $0xcc8,%dx; outl %eax,%dx
+ *     next:    incw %cx; cmpw $64,%cx; jb bus; popw %cx; movw $0x600,%dx; ret
+ */
+export function obligingNanoImage(): Buffer {
+  const image = nanoImage();
+  image.write("e9fd0090", "hex");
+  image.write("e8de0090", image.indexOf("f4ba0006", "hex"), "hex");
+  image.write(
+    [
+      "31c08ed8c7060800137da30a00a30070e9f1fe2eff060070cff4833e0070007410ff0e0070b04ee844ffb00ae83fffebe9",
+      "516631c9bad00c6689c866efbac40c66ed6685c07405bac80c66ef4183f94072e359ba0006c3",
+    ].join(""),
+    0x100,
+    "hex",
+  );
+  return image;
+}
+
 /** A directory with the nano guest's image in it, and room for guests. Its guests end with it. */
 export interface QemuGuestsDir {
   readonly path: string;
