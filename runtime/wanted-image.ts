@@ -35,9 +35,12 @@ export function markName({ id, sha512 }: ImageKey, kind: "wanted" | "refused" | 
   return `.${sha512 === null ? id : uploadedName(id, sha512)}.${kind}`;
 }
 
+/** Makes a call to a directory whose storage may hang. */
+type Look = <Value>(call: () => Promise<Value>) => Promise<Value>;
+
 /**
  * Finds the file of an image as `findImageFile` does, and waits for it while the apis are to fetch it. Null if there is none and nobody fetches it.
- * Rejects with an ImageFileError, with the reason of a raised signal, or with the error of a directory that cannot be read.
+ * Rejects with an ImageFileError, with the reason of a raised signal, or with the error of a directory that cannot be read. `look` makes each of the calls to the directory.
  */
 export async function awaitImageFile(
   dir: string,
@@ -46,7 +49,12 @@ export async function awaitImageFile(
   {
     clock = systemClock,
     signal,
-  }: { readonly clock?: Pick<Clock, "monotonic" | "setTimer">; readonly signal?: AbortSignal } = {},
+    look = (call) => call(),
+  }: {
+    readonly clock?: Pick<Clock, "monotonic" | "setTimer">;
+    readonly signal?: AbortSignal;
+    readonly look?: Look;
+  } = {},
 ): Promise<ImageFile | null> {
   if (image.sha512 !== null && !isSha512(image.sha512)) {
     const words = "the SHA-512 that is stated for it has not 128 hexadecimal digits: register the image again";
@@ -55,10 +63,10 @@ export async function awaitImageFile(
   let touched = { atMs: Number.NaN, seenMs: 0 };
   for (;;) {
     // The mark is read first: it is removed after the file has got its name.
-    const wantedAtMs = await changedAt(join(dir, markName(image, "wanted")));
-    const found = await findImageFile(dir, image, suffixes);
+    const wantedAtMs = await look(() => changedAt(join(dir, markName(image, "wanted"))));
+    const found = await look(() => findImageFile(dir, image, suffixes));
     if (found !== null) return found;
-    if (wantedAtMs === null) return refuseMarked(dir, image);
+    if (wantedAtMs === null) return look(() => refuseMarked(dir, image));
     const nowMs = clock.monotonic();
     // Clocks of machines differ, so the time of the mark is only compared with itself.
     if (wantedAtMs !== touched.atMs) touched = { atMs: wantedAtMs, seenMs: nowMs };

@@ -54,6 +54,8 @@ type Source = Entry["source"] & { readonly path: string; readonly format: ImageF
 
 /** How many images are copied, or read for their hash, at a time. Each may hang with two threads of this process. */
 const COPYING_MAX = 4;
+/** The threads of this process that may hang with images that are copied or read. */
+export const COPYING_THREADS = 2 * COPYING_MAX;
 
 /** Characters of the content's hash in the name of a copy. */
 const HASH_LENGTH = 32;
@@ -230,11 +232,11 @@ export class ImageCache {
   ): Promise<Source | null> {
     const isCopied = copy !== null && (image.sha512 === null || image.sha512 === copy.sha512);
     const suffixes = [...SUFFIXES.keys()];
-    // The file may be awaited for minutes. So only a look before that shows whether the storage answers.
-    await this.#storage.source.look(() => stat(this.#sourceDir).catch(() => null));
+    // The file may be awaited for minutes, in which each look is a call of its own.
+    const look = <Value>(call: () => Promise<Value>) => this.#storage.source.look(call);
     const finding = isCopied
-      ? findImageFile(this.#sourceDir, image, suffixes)
-      : awaitImageFile(this.#sourceDir, image, suffixes, { signal });
+      ? look(() => findImageFile(this.#sourceDir, image, suffixes))
+      : awaitImageFile(this.#sourceDir, image, suffixes, { signal, look });
     const found = await finding.catch((error: unknown) => {
       if (!(error instanceof ImageFileError)) throw error;
       throw new QemuError("image", error.message, { isFinal: error.code === "refused", cause: error });

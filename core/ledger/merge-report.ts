@@ -1,4 +1,5 @@
 import { isAgentsTrait, VANISHED } from "./agents-traits.ts";
+import type { HypervisorFacts } from "./hypervisor-facts.ts";
 import type { ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import { compare } from "./ledger-state.ts";
 import { capacityOf, type Inventory, type Provider } from "./model.ts";
@@ -287,8 +288,24 @@ function specOf({ uuid, name, parent, inventories, traits }: Provider): Provider
   };
 }
 
-/** A sentence for each thing that is kept, for the logs of agents and for operators. */
-export function describeKept({ name, resourceClass, used, capacity }: KeptOffer): string {
+/**
+ * A sentence for each thing that is kept, for the logs of agents and for operators. While a host takes no new servers for a reason of its own, it offers nothing of what they use,
+ * and the reason says more than a sentence for each class.
+ */
+export function describeAllKept(kept: readonly KeptOffer[], closedBecause: string | null): string[] {
+  if (closedBecause === null) return kept.map(describeKept);
+  const isClosed = ({ capacity }: KeptOffer) => capacity === 0;
+  const others = kept.filter((one) => !isClosed(one)).map(describeKept);
+  const reason = `the host takes no new servers, and what its servers use is kept: ${closedBecause}`;
+  return kept.some(isClosed) ? [reason, ...others] : others;
+}
+
+/** Why a host takes no new servers, by its own report. Null if it does, or if the reason is unknown. */
+export function whyClosed({ closedBecause, node }: Pick<HypervisorFacts, "closedBecause" | "node">): string | null {
+  return [closedBecause, node?.closedBecause].find((reason) => reason !== undefined && reason !== "") ?? null;
+}
+
+function describeKept({ name, resourceClass, used, capacity }: KeptOffer): string {
   if (resourceClass === null)
     return `provider ${name} has vanished from the host, and is kept because of the providers below it`;
   if (capacity === null)

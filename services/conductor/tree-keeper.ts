@@ -1,4 +1,5 @@
 import type { HypervisorFacts } from "../../core/ledger/hypervisor-facts.ts";
+import { whyClosed } from "../../core/ledger/merge-report.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
 import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
@@ -147,7 +148,7 @@ export class TreeKeeper {
     }
     const reported = await this.#whileCarried(report.host, connection, "trees", this.#reportTree, tree);
     if (reported === null) return { refused: NOT_CARRIED };
-    const verdict = verdictOn(reported.outcome);
+    const verdict = verdictOn(reported.outcome, hypervisor === undefined ? null : whyClosed(hypervisor));
     if ("refused" in verdict) return verdict;
     await this.#comparer.afterHello(connection, report.host);
     if (!(await this.#comparer.compareBeforeUp(connection, report.host))) return { refused: NOT_LISTED };

@@ -133,20 +133,44 @@ test("a new root may have the UUID that is derived from the name of its own host
 
 test("describes why the ledger refused a tree, or which resources it keeps", () => {
   const provider = uuid as never;
-  expect(verdictOn({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toEqual({
+  expect(verdictOn({ kind: "in-use", provider, resourceClass: "VCPU" as never }, null)).toEqual({
     refused: expect.stringContaining("still use VCPU"),
   });
-  expect(verdictOn({ kind: "name-taken", provider, name: "host-7" })).toEqual({
+  expect(verdictOn({ kind: "name-taken", provider, name: "host-7" }, null)).toEqual({
     refused: expect.stringMatching(
       /cannot be named "host-7", because another provider .* a device of another host.* rename or delete/,
     ),
   });
-  expect(verdictOn({ kind: "unchanged", kept: [] })).toEqual({ kept: [] });
+  expect(verdictOn({ kind: "unchanged", kept: [] }, null)).toEqual({ kept: [] });
   const kept = [{ provider, name: "gpu", resourceClass: "PGPU" as never, used: 1, capacity: null, byReport: true }];
-  expect(verdictOn({ kind: "replaced", kept })).toEqual({ kept: [expect.stringContaining("PGPU of provider gpu")] });
-  expect(verdictOn({ kind: "reshape-refused", why: "it is full" })).toEqual({
+  expect(verdictOn({ kind: "replaced", kept }, null)).toEqual({
+    kept: [expect.stringContaining("PGPU of provider gpu")],
+  });
+  expect(verdictOn({ kind: "reshape-refused", why: "it is full" }, null)).toEqual({
     kept: [expect.stringContaining("it is full")],
   });
+});
+
+test("a host that is closed for a reason of its own gives the reason once, and not its use of each class", () => {
+  const used = { provider: uuid as never, name: "h", used: 3, byReport: true };
+  const [vcpu, memory, gpu] = ["VCPU", "MEMORY_MB", "PGPU"].map((name) => ({ ...used, resourceClass: name as never }));
+  const kept = [
+    { ...vcpu!, capacity: 0 },
+    { ...memory!, capacity: 0 },
+    { ...gpu!, capacity: null },
+  ];
+  expect(
+    verdictOn({ kind: "replaced", kept }, "the directory of guests /g has not answered for 15 s or longer"),
+  ).toEqual({
+    kept: [
+      "the host takes no new servers, and what its servers use is kept: the directory of guests /g has not answered for 15 s or longer",
+      expect.stringContaining("PGPU of provider h is no longer offered"),
+    ],
+  });
+  const full = [{ ...vcpu!, capacity: 2 }];
+  const overCapacity = expect.stringContaining("VCPU of provider h is over capacity, 3 of 2 are in use");
+  for (const reason of ["it is closed", null])
+    expect(verdictOn({ kind: "replaced", kept: full }, reason)).toEqual({ kept: [overCapacity] });
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import { NETWORK_PROVIDER } from "../../core/discovery/network-bandwidth.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
-import { describeKept } from "../../core/ledger/merge-report.ts";
+import { describeAllKept } from "../../core/ledger/merge-report.ts";
 import type { Inventory } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
@@ -162,12 +162,18 @@ function isSound(inventory: InventoryReport): boolean {
   );
 }
 
-/** Why the ledger refused a report, or what it keeps of the tree before. A host whose new shape is refused keeps its old tree. */
-export function verdictOn(outcome: ReportOutcome): { readonly refused: string } | { readonly kept: string[] } {
+/**
+ * Why the ledger refused a report, or what it keeps of the tree before. A host whose new shape is refused keeps its old tree. `closedBecause` is the host's own reason for
+ * taking no new servers.
+ */
+export function verdictOn(
+  outcome: ReportOutcome,
+  closedBecause: string | null,
+): { readonly refused: string } | { readonly kept: string[] } {
   switch (outcome.kind) {
     case "replaced":
     case "unchanged":
-      return { kept: outcome.kept.map(describeKept) };
+      return { kept: describeAllKept(outcome.kept, closedBecause) };
     case "reshape-refused":
       return { kept: [`the tree stays unchanged, because its servers do not fit into the new one: ${outcome.why}`] };
     case "generation-conflict":

@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { NodeFacts } from "../../../core/ledger/hypervisor-facts.ts";
-import { describeKept } from "../../../core/ledger/merge-report.ts";
+import { describeAllKept, whyClosed } from "../../../core/ledger/merge-report.ts";
 import { capacityOf } from "../../../core/ledger/model.ts";
 import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
 import { type EffectiveRatio, effectiveRatios } from "../../../core/stores/api/effective-ratios.ts";
@@ -139,7 +139,7 @@ async function showHost({ stores, cells }: OperatorDeps, name: string) {
     aggregates: own.map((aggregate) => ({ id: aggregate.id, name: aggregate.name })),
     servers: counts.value.get(name) ?? 0,
     inventories: inventories.value.map((inventory) => inventoryView(inventory, effective)),
-    tree: treeView(tree.value),
+    tree: treeView(tree.value, whyClosed(host.hypervisor)),
     build_failures_half_life_seconds: buildFailureHalfLifeMs / 1_000,
   };
 }
@@ -167,7 +167,7 @@ function nodeView(node: NodeFacts | undefined) {
   };
 }
 
-function treeView({ providers, kept, refusal }: HostTreeRecord) {
+function treeView({ providers, kept, refusal }: HostTreeRecord, closedBecause: string | null) {
   return {
     providers: providers.map((one) => ({
       uuid: one.provider,
@@ -178,7 +178,7 @@ function treeView({ providers, kept, refusal }: HostTreeRecord) {
       changed_at: one.changedAtMs === null ? null : isoSeconds(one.changedAtMs),
     })),
     notes: [
-      ...kept.map(describeKept),
+      ...describeAllKept(kept, closedBecause),
       ...(refusal === ""
         ? []
         : [`the tree stays unchanged, because its servers do not fit into the new one: ${refusal}`]),

@@ -1,5 +1,5 @@
 import { stat, utimes } from "node:fs/promises";
-import type { ImageStorage } from "../../../adapters/qemu/image-cache.ts";
+import { COPYING_THREADS, type ImageStorage } from "../../../adapters/qemu/image-cache.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { StorageGate } from "../../../runtime/storage-gate.ts";
@@ -9,6 +9,9 @@ import { GuestDirs } from "./guest-dirs.ts";
 const PROBE_EVERY_MS = 10_000;
 /** Together these are far fewer than the threads that Node gets for files in an agent. */
 const FEW_CALLS = 4;
+const MANY_CALLS = 8;
+/** The threads of this process that may hang at a time: with the calls to all directories, and with images that are being copied. */
+export const STORAGE_THREADS = 2 * MANY_CALLS + 3 * FEW_CALLS + COPYING_THREADS;
 
 interface HostStorageOptions {
   readonly clock: Clock;
@@ -46,14 +49,14 @@ export class HostStorage {
   constructor(options: HostStorageOptions) {
     this.#options = options;
     const { instancesPath, imagesPath, imageCache, volumeDir, volumeMounts } = options;
-    const instances = this.#gate(`the directory of guests ${instancesPath}`);
+    const instances = this.#gate(`the directory of guests ${instancesPath}`, MANY_CALLS);
     this.dirs = new GuestDirs(instancesPath, instances);
     this.images = {
       source: this.#gate(`the directory of images ${imagesPath}`, FEW_CALLS),
       copies: this.#gate(`the directory of copied images ${imageCache}`, FEW_CALLS),
     };
     this.volumes = {
-      own: this.#gate(`the directory of volumes ${volumeDir}`),
+      own: this.#gate(`the directory of volumes ${volumeDir}`, MANY_CALLS),
       mounts: this.#gate(`the directory of Cinder's exports ${volumeMounts}`, FEW_CALLS),
     };
     this.#probes = [
@@ -103,11 +106,10 @@ export class HostStorage {
     for (const { gate } of this.#probes) gate.close();
   }
 
-  #gate(name: string, callsMax?: number): StorageGate {
+  #gate(name: string, callsMax: number): StorageGate {
     const { clock, silentAfterMs, onStorage } = this.#options;
     return new StorageGate({
-      ...{ name, clock },
-      ...(callsMax !== undefined && { callsMax }),
+      ...{ name, clock, callsMax },
       ...(silentAfterMs !== undefined && { silentAfterMs }),
       onChanged: (silence) => {
         onStorage?.(name, silence);

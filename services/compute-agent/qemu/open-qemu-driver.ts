@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
+import { warnOfFewThreads } from "../../../adapters/qemu/file-threads.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
 import { type CpuOffer, chooseCpuModel } from "../../../core/pinning/choose-cpu-model.ts";
@@ -16,6 +17,7 @@ import type { HostConfig } from "../host-config.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { cpuModelsOf, refuseTwoLists } from "./cpu-models.ts";
+import { STORAGE_THREADS } from "./host-storage.ts";
 import { KnownCpuOffers } from "./known-cpu-offers.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { QemuDriver } from "./qemu-driver.ts";
@@ -64,6 +66,8 @@ export function openQemuDriver(
   const { qemu: program, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const { instancesPath, imagesPath } = givenPaths(settings);
   refuseTwoLists(settings);
+  const fewThreads = warnOfFewThreads(STORAGE_THREADS);
+  if (fewThreads !== null) logger.warn({ warning: fewThreads }, "the agent has too few threads for files");
   const version = versionOf(program);
   // This is found out once, when the first guest is built, because it may take half a minute.
   let chosen: Promise<ChosenAccel> | null = null;
