@@ -25,7 +25,8 @@ const hostOf = (message: ConductorMessage): string => (message.body?.$case === "
 
 /** Resolves with the first value of `read` that is not null. Reads after each turn of the event loop. */
 async function eventually<T>(what: string, read: () => T | null): Promise<T> {
-  const deadline = performance.now() + 10_000;
+  // On a busy machine the largest messages take half a minute.
+  const deadline = performance.now() + 90_000;
   for (;;) {
     const value = read();
     if (value !== null) return value;

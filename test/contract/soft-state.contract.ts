@@ -70,7 +70,9 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
     });
 
     test("counts build failures of a host of a cell until a build succeeds there", async () => {
-      const [one, two] = [connect(), connect()];
+      // So long that nothing fades while a busy machine lets the test wait.
+      const slow = { fadeMs: 86_400_000 };
+      const [one, two] = [connect(slow), connect(slow)];
       expect(await one.buildFailures()).toEqual(new Map());
       await Promise.all([
         one.recordBuildFailure("c1", "h1"),

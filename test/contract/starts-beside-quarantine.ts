@@ -89,7 +89,7 @@ export function testStartsBesideQuarantine(subject: () => Subject): void {
       const byHand = new OperationByHand(cell(), (await begin(earlier)).task?.id ?? "");
       for (const to of way) expect(await byHand.goOn(to)).toMatchObject({ kind: "committed" });
     }
-    if (kind === "evacuate") await subject().admin.setForcedDown(hostName(0), true);
+    if (OPERATIONS[kind].source === "fenced") await subject().admin.setForcedDown(hostName(0), true);
     expect(await cell().servers([serverId(1)])).toMatchObject([{ status }]);
   };
 

@@ -319,11 +319,13 @@ describe("a strict read", () => {
   it("ignores transactions that concern no view", async () => {
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
+    // Another test's last transaction may have come after this one has followed.
+    const { transactions } = followed.follower.stats;
     for (let round = 0; round < 50; round += 1) {
       await client.query("insert into agents values ('a', now()) on conflict (id) do update set seen_at = now()");
       await followed.follower.waitUntilSeen(SEEN_MS);
     }
-    expect(followed.follower.stats.transactions).toBe(0);
+    expect(followed.follower.stats.transactions).toBe(transactions);
   });
 
   it("is not delayed by a long transaction that another connection leaves open", async () => {
