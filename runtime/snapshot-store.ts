@@ -49,9 +49,9 @@ export class SnapshotStore {
     await this.#storage.work(publish, { isSlow: true });
   }
 
-  /** Removes an incomplete file. Does nothing if there is none. */
+  /** Removes an incomplete file. Does nothing if there is none. Rejects with a SilentStorageError while the storage does not answer; the file may be removed later then. */
   async discard(part: string): Promise<void> {
-    await this.#storage.work(() => rm(part, { force: true }), { isSlow: true });
+    await this.#storage.look(() => rm(part, { force: true }), { isSlow: true });
   }
 
   /** Removes all incomplete files of the image, which earlier processes may have left. */

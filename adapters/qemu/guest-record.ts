@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { constants, readFileSync } from "node:fs";
 import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -49,24 +49,37 @@ const SPARE_BYTES = 16_384;
 /**
  * Writes the record so that a crash leaves either the old one or the new one. It is written over a spare file, and leaves a new one, so that guests can be
  * stopped and moved away on a disk that is full: a record that has no room would keep them from it.
+ *
+ * Nobody else writes to a file between its two names: neither a second call, nor the last write of a process that was killed while its storage hung, which the storage
+ * may carry out much later.
  */
 export async function writeGuestRecord(dir: string, record: GuestRecord): Promise<void> {
   const path = join(dir, FILE);
   const spare = `${path}.new`;
+  const own = () => `${path}.${randomUUID()}.new`;
   const text = Buffer.from(`${JSON.stringify({ version: VERSION, ...record }, null, 2)}\n`);
-  const file = await open(spare, constants.O_WRONLY | constants.O_CREAT, 0o600);
+  const next = own();
+  // Without a spare the record needs room of its own.
+  await rename(spare, next).catch(() => undefined);
+  const file = await open(next, constants.O_WRONLY | constants.O_CREAT, 0o600);
   try {
     await writeAll(file, text);
     await file.truncate(text.length);
     await file.sync();
-  } finally {
     await file.close();
+    await rename(next, path);
+  } catch (error) {
+    await file.close().catch(() => undefined);
+    // Its room is for the next attempt.
+    await rename(next, spare).catch(() => undefined);
+    throw error;
   }
-  await rename(spare, path);
   const folder = await open(dirname(path));
   await folder.sync().finally(() => folder.close());
-  // Without a spare, the next record needs room of its own. A file system that compresses keeps no room for zeros.
-  await writeFile(spare, randomBytes(SPARE_BYTES), { mode: 0o600 }).catch(() => undefined);
+  // A file system that compresses keeps no room for zeros. A part of a spare is better than none.
+  const room = own();
+  await writeFile(room, randomBytes(SPARE_BYTES), { mode: 0o600 }).catch(() => undefined);
+  await rename(room, spare).catch(() => undefined);
 }
 
 async function writeAll(file: FileHandle, text: Buffer): Promise<void> {

@@ -1,10 +1,15 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
+import { readGuestRecord } from "./guest-record.ts";
 import { lastError, QemuGuest } from "./qemu-guest.ts";
 import { GUEST_FILES } from "./virtual-machine.ts";
 
@@ -27,6 +32,61 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
     server.close();
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+describe("a guest whose storage hangs", () => {
+  let dir: string;
+  let clock: ManualClock;
+  let storage: StorageGate;
+  const hung = Promise.withResolvers<void>();
+  beforeEach(() => {
+    dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-guest-")));
+    clock = new ManualClock();
+    storage = new StorageGate({ name: dir, clock, silentAfterMs: 1_000 });
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  });
+  function fallSilent(): void {
+    storage.work(() => hung.promise);
+    clock.advance(1_000);
+    expect(storage.silence).not.toBeNull();
+  }
+
+  test("has all changes that waited for it, in a record that can be read", async () => {
+    const guest = await QemuGuest.create(dir, guestRecord(), undefined, storage);
+    const changes = [
+      guest.change({ copiesTo: "part" }),
+      guest.change({ isSuspended: true }),
+      guest.change({ listensAt: "here" }),
+    ];
+    await Promise.all(changes);
+    expect(readGuestRecord(dir)).toEqual({ ...guestRecord(), copiesTo: "part", isSuspended: true, listensAt: "here" });
+    expect(guest.record).toEqual(readGuestRecord(dir));
+  });
+
+  test("keeps its QEMU, which cannot be asked to end", async () => {
+    const guest = await QemuGuest.create(dir, guestRecord(), undefined, storage);
+    const child = spawn("/bin/sleep", ["60"], { argv0: "qemu-system-x86_64", cwd: dir, stdio: "ignore" });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    await once(child, "spawn");
+    writeFileSync(join(dir, GUEST_FILES.processId), String(child.pid));
+    expect(guest.process()?.pid).toBe(child.pid);
+    fallSilent();
+    await expect(guest.end()).rejects.toThrow(SilentStorageError);
+    expect(guest.process()?.pid).toBe(child.pid);
+    expect(child.killed || child.exitCode !== null || child.signalCode !== null).toBe(false);
+  });
+
+  test("is not started for an order that was given up meanwhile", async () => {
+    const guest = await QemuGuest.create(dir, guestRecord(), undefined, storage);
+    const given = new AbortController();
+    const full = Array.from({ length: 8 }, () => Promise.withResolvers<void>());
+    for (const { promise } of full) storage.work(() => promise);
+    const signal = given.signal;
+    const booted = guest.boot("/bin/false", { isReceiving: false, hasDevices: true, signal });
+    given.abort(new Error("the order was given up"));
+    for (const { resolve } of full) resolve();
+    await expect(booted).rejects.toThrow("the order was given up");
+  });
 });
 
 test.each([

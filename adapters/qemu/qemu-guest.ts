@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { type FileHandle, lstat, open, readFile, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { StorageGate } from "../../runtime/storage-gate.ts";
+import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
+import { Turns } from "../../runtime/turns.ts";
 import { type GuestRecord, loadGuestRecord, writeGuestRecord } from "./guest-record.ts";
 import { answerMetadata } from "./metadata-answer.ts";
 import { MetadataLink } from "./metadata-link.ts";
@@ -41,6 +42,7 @@ export class QemuGuest {
   /** The way to the guest's directory, whose storage may hang. Nothing of the guest's files is read or written on another way. */
   readonly storage: StorageGate;
   #record: GuestRecord;
+  readonly #changes = new Turns<"record">();
   /** The process that the guest's QEMU probably is. */
   #pid: number | null;
   #client: QmpClient | null = null;
@@ -95,21 +97,39 @@ export class QemuGuest {
     return this.#record;
   }
 
-  async change(changes: Partial<GuestRecord>): Promise<void> {
-    const record = { ...this.#record, ...changes };
-    await this.storage.work(() => writeGuestRecord(this.dir, record));
-    this.#record = record;
+  /** Changes the record, after all changes that were begun before. */
+  change(changes: Partial<GuestRecord>): Promise<void> {
+    return this.#changes.take(["record"], async () => {
+      const record = { ...this.#record, ...changes };
+      await this.storage.work(() => writeGuestRecord(this.dir, record));
+      this.#record = record;
+    });
+  }
+
+  /** Rejects with a SilentStorageError unless the storage of the guest's directory answers now. It comes before what must not be left half done. */
+  async reach(): Promise<void> {
+    await this.storage.look(async () => (await open(this.dir, "r")).close());
   }
 
   /**
    * Starts QEMU with the guest halted. A QEMU that only prepares the guest or copies its disks needs none of its devices of the host, which another
-   * guest of the server may have open. Rejects with a QemuError that contains QEMU's own error message.
+   * guest of the server may have open. Rejects with a QemuError that contains QEMU's own error message. No QEMU is started after the signal was aborted, however long the
+   * storage has kept the guest waiting.
    */
   async boot(
     program: string,
-    { isReceiving, hasDevices }: { readonly isReceiving: boolean; readonly hasDevices: boolean },
+    {
+      isReceiving,
+      hasDevices,
+      signal,
+    }: { readonly isReceiving: boolean; readonly hasDevices: boolean; readonly signal?: AbortSignal },
   ): Promise<void> {
+    signal?.throwIfAborted();
     const { errors, folder } = await this.storage.work(() => this.#clearForBoot());
+    if (signal?.aborted === true) {
+      await this.storage.work(() => Promise.all([errors.close(), folder.close()]));
+      signal.throwIfAborted();
+    }
     const { machine: own, rescue, pinning: whole } = this.#record;
     const pinning = whole === undefined || hasDevices ? whole : { ...whole, devices: [] };
     const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
@@ -207,11 +227,17 @@ export class QemuGuest {
     return running;
   }
 
-  /** Ends the guest's QEMU, if one runs. When it resolves, the process is gone and the disks are written. */
+  /**
+   * Ends the guest's QEMU, if one runs. When it resolves, the process is gone and the disks are written. Rejects with a SilentStorageError when QEMU cannot be asked for it
+   * because the storage does not answer: that is no fault of QEMU's, for which it would be killed.
+   */
   async end(): Promise<void> {
     const running = this.process();
     if (running === null) return this.#forget();
-    const client = await this.monitor().catch(() => null);
+    const client = await this.monitor().catch((error: unknown) => {
+      if (error instanceof SilentStorageError) throw error;
+      return null;
+    });
     await client?.execute("quit", {}, QUIT_MS).catch(() => undefined);
     this.#forget();
     if (client !== null && (await isGone(running, QUIT_MS))) return;

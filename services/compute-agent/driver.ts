@@ -149,7 +149,7 @@ export interface Driver {
   watch(onChanged: (guest: GuestName) => void): void;
   /**
    * Called once, before all calls but `watch`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
-   * process began on them may still be going on. The lost guests were half built, or their removal was not finished: `destroy` is called for each
+   * process began on them may still be going on, or the guest's next order waits for its end: the agent has no heartbeats before. The lost guests were half built, or their removal was not finished: `destroy` is called for each
    * of them later.
    */
   adopt(guests: readonly AdoptedGuest[], lost?: readonly GuestName[]): Promise<void>;

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
-import { type PowerControl, unpauseGuest } from "./guest-power.ts";
+import { SilentStorageError } from "../../../runtime/storage-gate.ts";
+import { type PowerControl, rebootGuest, unpauseGuest } from "./guest-power.ts";
 
 const LOCK = 'Failed to get "write" lock';
 
@@ -45,3 +46,20 @@ test("another refusal is none of a lock, and is told at once", async () => {
   await expect(continued()).rejects.toThrow("no medium");
   expect(conts()).toBe(1);
 });
+
+test.each([null, { interfaces: [], bridge: null }])(
+  "a hard reboot on a storage that does not answer leaves the guest as it runs, also with the interfaces %j",
+  async (wanted) => {
+    const done: string[] = [];
+    const guest = {
+      record: { machine: { disks: [], interfaces: [] } },
+      state: async () => "running",
+      reach: () => Promise.reject(new SilentStorageError("the directory has not answered")),
+      end: async () => void done.push("end"),
+      change: async () => void done.push("change"),
+    } as unknown as QemuGuest;
+    const control = { isSoft: false, wanted, signal: new AbortController().signal } as unknown as PowerControl;
+    await expect(rebootGuest(guest, { ...control, isSoft: false, wanted })).rejects.toThrow("has not answered");
+    expect(done).toEqual([]);
+  },
+);

@@ -126,6 +126,7 @@ export async function rebootGuest(
     const { interfaces, bridge } = control.wanted;
     // What cannot be connected is refused while the guest runs still.
     followedPorts(guest, interfaces);
+    await guest.reach();
     await guest.end();
     await guest.change({ isSuspended: false });
     await changeInterfaces(guest, interfaces, { bridge, functions: control.functions, signal: control.signal });
@@ -271,6 +272,8 @@ export async function haltForCopy(guest: QemuGuest, control: PowerControl): Prom
 }
 
 async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
+  // A guest that runs goes on while its storage does not answer, and could not be started then.
+  await guest.reach();
   await guest.end();
   await ensureVolumeBus(guest, control.volumes);
   await ensureInterfaceSlots(guest);
@@ -291,7 +294,7 @@ async function bootHalted(guest: QemuGuest, control: PowerControl): Promise<void
   await readyHostDevices(pinning?.devices ?? [], sysroot);
   if (pinning !== undefined) checkHugePages(pinning, sysroot);
   await control.functions.connect(guest, control.signal);
-  await guest.boot(program, { isReceiving: false, hasDevices: true });
+  await guest.boot(program, { isReceiving: false, hasDevices: true, signal: control.signal });
   try {
     await plugVolumes(guest, volumes);
   } catch (error) {

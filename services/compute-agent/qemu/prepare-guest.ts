@@ -74,8 +74,12 @@ export async function prepareGuest(
   const { storage } = options.dirs;
   const dir = options.dirs.dirOf(order.attemptId);
   await storage.work(() => mkdir(dir, { recursive: true, mode: 0o700 }));
-  for (const volume of order.server.volumes)
+  // Each wait for a storage may have outlasted the order, and its server.
+  control.signal.throwIfAborted();
+  for (const volume of order.server.volumes) {
     await ensureFile(options.volumes, volume, { mayCreate: order.movedFrom === null });
+    control.signal.throwIfAborted();
+  }
   const shared = await sharedSourceOf(options, order);
   const built =
     shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
@@ -100,6 +104,7 @@ export async function prepareGuest(
     control.onEvent,
     storage,
   );
+  control.signal.throwIfAborted();
   if (receives !== "memory") {
     await ensureVolumeBus(guest, options.volumes);
     await ensureInterfaceSlots(guest);
@@ -109,7 +114,10 @@ export async function prepareGuest(
   // The ports of a moved server belong to its present guest until this one is started.
   if (order.movedFrom === null) await options.functions.connect(guest, control.signal);
   // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
-  await guest.boot(options.program, { isReceiving: receives !== null, hasDevices: order.movedFrom === null });
+  await guest.boot(options.program, {
+    ...{ isReceiving: receives !== null, hasDevices: order.movedFrom === null },
+    signal: control.signal,
+  });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.
   if (receives === "memory") await plugVolumes(guest, options.volumes);

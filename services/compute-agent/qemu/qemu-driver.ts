@@ -7,7 +7,7 @@ import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import { type QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
+import { removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
@@ -17,7 +17,7 @@ import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
-import { withDeadline } from "../../../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import { Turns } from "../../../runtime/turns.ts";
@@ -43,20 +43,22 @@ import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
-import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import { HostStorage } from "./host-storage.ts";
 import { KnownGuests } from "./known-guests.ts";
+import { OldWork } from "./old-work.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { qemuCapabilities, qemuTraits } from "./qemu-capabilities.ts";
 import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 import { releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
-import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
+import { snapshotGuest } from "./snapshot-guest.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
 
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
+/** How long the agent waits at its start for what its last process left: it has no heartbeats yet. What lasts longer goes on, and the orders of its guest wait for it. */
+const ADOPT_MS = 3_000;
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
@@ -70,6 +72,7 @@ export class QemuDriver implements Driver {
   readonly #guests: KnownGuests;
   readonly #removals = new Turns<string>();
   readonly #calledOff: CalledOffMoves;
+  readonly #oldWork: OldWork;
   readonly #pins: GuestPins;
   readonly #functions: GuestFunctions;
   readonly #trimmer: ConsoleTrimmer;
@@ -98,7 +101,11 @@ export class QemuDriver implements Driver {
     const logs = () => this.#guests.all().map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
     this.#functions = functionsOfGuests({ ...options, dirs });
     this.#trimmer = new ConsoleTrimmer(options.clock, dirs.storage, logs);
-    this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
+    this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.atRest(name));
+    this.#oldWork = new OldWork({
+      ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff },
+      onUnknown: (name, error) => options.onUnknown?.(name, error),
+    });
   }
 
   watch(onChanged: (guest: GuestName) => void): void {
@@ -122,27 +129,11 @@ export class QemuDriver implements Driver {
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     this.#storage.start();
     this.#trimmer.start();
-    await Promise.all([this.#functions.start(), ...guests.map((name) => this.#endOldWork(name))]);
-    await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
-  }
-
-  /**
-   * Ends the move or the copying of the disk that the agent's last process began; a conductor repeats its order. A guest for which this cannot
-   * be done now must not keep the agent from its other guests: the guest's next order tries again.
-   */
-  async #endOldWork(name: GuestName): Promise<void> {
-    let toAttemptId: string | undefined;
-    try {
-      const guest = await this.#guests.findLeft(name);
-      if (guest === null) return;
-      const { handedTo } = guest.record;
-      if (handedTo?.isDone === false) toAttemptId = handedTo.attemptId;
-      await endOldSnapshot(guest, this.#snapshots);
-      if (toAttemptId !== undefined) await callOffHandOver(guest);
-    } catch (error) {
-      this.#options.onUnknown?.(name, error);
-      if (toAttemptId !== undefined) this.#calledOff.add(name, toAttemptId);
-    }
+    const adopted = [this.#functions.start(), ...guests.map((name) => this.#oldWork.endOfLastProcess(name))];
+    const all = Promise.all(adopted).then(() => this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest)));
+    await withDeadline(all, ADOPT_MS, "the adoption of guests", this.#options.clock).catch((error: unknown) => {
+      if (!(error instanceof DeadlineError)) throw error;
+    });
   }
 
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
@@ -217,11 +208,11 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    await startGuest(await this.#atRest(name), this.#power(signal));
+    await startGuest(await this.#oldWork.atRest(name), this.#power(signal));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
-    const guest = await this.#atRest(name);
+    const guest = await this.#oldWork.atRest(name);
     const isWanted = verb === "hard-reboot" && interfaces != null;
     const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
     return changePower(guest, verb, { ...this.#power(signal), wanted });
@@ -235,7 +226,7 @@ export class QemuDriver implements Driver {
     const { toAttemptId } = order;
     const to = addressToHandOverTo(order);
     const isResumed = order.force && this.#calledOff.takeUp(order, toAttemptId);
-    const guest = isResumed ? await this.#guests.existing(order) : await this.#atRest(order);
+    const guest = isResumed ? await this.#guests.existing(order) : await this.#oldWork.atRest(order);
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     await leaveRescue(guest, order);
@@ -249,28 +240,32 @@ export class QemuDriver implements Driver {
   }
 
   async rescue(name: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
-    await rescueGuest(await this.#atRest(name), image, { ...this.#power(signal), images: this.#images });
+    await rescueGuest(await this.#oldWork.atRest(name), image, { ...this.#power(signal), images: this.#images });
   }
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
-    await giveVolume(await this.#atRest(name), volume, { files: this.#volumes, signal });
+    await giveVolume(await this.#oldWork.atRest(name), volume, { files: this.#volumes, signal });
   }
 
   async changeVolume(name: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
-    await changeGuestVolume(await this.#atRest(name), volume, step, { files: this.#volumes, signal });
+    await changeGuestVolume(await this.#oldWork.atRest(name), volume, step, { files: this.#volumes, signal });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
-    await takeVolume(await this.#atRest(name), volumeId, signal);
+    await takeVolume(await this.#oldWork.atRest(name), volumeId, signal);
   }
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    await changeInterfaces(await this.#atRest(name), interfaces, { bridge, functions: this.#functions, signal });
+    await changeInterfaces(await this.#oldWork.atRest(name), interfaces, {
+      bridge,
+      functions: this.#functions,
+      signal,
+    });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
-    const guest = await this.#atRest(name);
+    const guest = await this.#oldWork.atRest(name);
     await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
   }
 
@@ -313,6 +308,7 @@ export class QemuDriver implements Driver {
     dirs.storage.refuseSilence();
     await dirs.open();
     this.#calledOff.forget(name);
+    this.#oldWork.forget(name);
     this.#guests.forget(name);
     const dir = dirs.dirOf(name.attemptId);
     const release = async () => {
@@ -321,15 +317,6 @@ export class QemuDriver implements Driver {
       await this.#removals.take(["devices"], () => releaseDevices(dir, { dirs, sysroot }));
     };
     await removeGuestDir(dir, release, dirs.storage);
-  }
-
-  /** The guest, without a transfer that is no longer wanted. */
-  async #atRest(name: GuestName): Promise<QemuGuest> {
-    if (this.#guests.isUnread(name)) await this.#endOldWork(name);
-    const guest = await this.#guests.existing(name);
-    if (guest.record.copiesTo !== undefined) await endOldSnapshot(guest, this.#snapshots);
-    await this.#calledOff.end(name, guest);
-    return guest;
   }
 
   /** Tells the agent of a guest that has ended, and of a QEMU that is gone. */

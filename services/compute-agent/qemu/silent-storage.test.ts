@@ -105,15 +105,17 @@ test("a guest whose directory hangs is unknown and hides no other guest, the hos
   await driver.destroy(nameOf(2));
 });
 
-test("an agent that starts while the directory hangs adopts what it can read, and ends the old work on the others before their next orders", async () => {
+test("an agent that starts while the directory hangs adopts what it can read, keeps its heartbeats waiting for moments only, and ends the old work on the others before their next orders", async () => {
   const guests = [await guest(1), await guest(2)];
   await hang(recordOf(1));
   const adopted = driver.adopt(guests.map((name) => ({ ...name, state: "running" })));
   await expect.poll(() => driver.pinningOf(nameOf(2))).toBeNull();
-  clock.advance(SILENT_AFTER_MS);
+  clock.advance(3_000);
   await adopted;
   // It may have CPUs of its own, which nobody must call free.
   expect(() => driver.pinningOf(nameOf(1))).toThrow("could not be read yet");
+  clock.advance(SILENT_AFTER_MS);
+  await expect.poll(() => driver.closedBecause).toContain("has not answered");
   answer(recordOf(1));
   await expect.poll(() => driver.closedBecause).toBeNull();
   await writeGuestRecordOver(1);

@@ -2,6 +2,7 @@ import { copyDisk, endCopy } from "../../../adapters/qemu/copy-disk.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
+import { SilentStorageError } from "../../../runtime/storage-gate.ts";
 import { refuseRescued } from "./guest-power.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
@@ -25,6 +26,8 @@ export async function snapshotGuest(
   const state = await guest.state();
   if (state === "starting") throw new QemuError("state", "the guest's QEMU does not answer");
   const part = await images.nameFor(imageId);
+  const { copiesTo } = guest.record;
+  if (copiesTo !== undefined) await images.discard(copiesTo);
   // The record is written first, so that an agent that dies here leaves nothing that its next process does not know of.
   await guest.change({ copiesTo: part });
   try {
@@ -36,14 +39,13 @@ export async function snapshotGuest(
     // If this fails, the record keeps the copy's name, and the guest's next order ends the copy.
     if (state === "absent") await guest.end();
     else await endCopy(guest);
-    await images.discard(part);
-    await guest.change({ copiesTo: undefined });
+    await discardCopy(guest, images, part);
     throw error;
   }
   await guest.change({ copiesTo: undefined });
 }
 
-/** Ends a copy that an earlier process of the agent began, and removes its file. */
+/** Ends a copy that an earlier process of the agent began, and removes its file, or leaves it to a later order while the storage of images does not answer. */
 export async function endOldSnapshot(guest: QemuGuest, images: SnapshotStore): Promise<void> {
   const { copiesTo, runningIn } = guest.record;
   if (copiesTo === undefined) return;
@@ -51,6 +53,19 @@ export async function endOldSnapshot(guest: QemuGuest, images: SnapshotStore): P
   // A guest that was stopped had no QEMU before the copying.
   if (state === "prelaunch" && runningIn === null) await guest.end();
   else if (state !== "absent") await endCopy(guest);
-  await images.discard(copiesTo);
+  await discardCopy(guest, images, copiesTo);
+}
+
+/**
+ * Removes the file of a copy that has ended. While the storage of images does not answer, the record keeps the name of the file: only another copy needs this storage, and the guest's
+ * other orders do not wait for it.
+ */
+async function discardCopy(guest: QemuGuest, images: SnapshotStore, part: string): Promise<void> {
+  try {
+    await images.discard(part);
+  } catch (error) {
+    if (error instanceof SilentStorageError) return;
+    throw error;
+  }
   await guest.change({ copiesTo: undefined });
 }

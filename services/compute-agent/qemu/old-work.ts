@@ -1,0 +1,88 @@
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
+import type { GuestName } from "../journal.ts";
+import type { CalledOffMoves } from "./called-off-moves.ts";
+import { callOffHandOver } from "./hand-over.ts";
+import type { KnownGuests } from "./known-guests.ts";
+import { endOldSnapshot } from "./snapshot-guest.ts";
+
+interface OldWorkDeps {
+  readonly guests: KnownGuests;
+  readonly snapshots: SnapshotStore;
+  readonly calledOff: CalledOffMoves;
+  /** Called for each guest whose old work cannot be ended now. */
+  readonly onUnknown: (guest: GuestName, error: unknown) => void;
+}
+
+/**
+ * The moves and the copies of disks that were begun for guests and are no longer wanted: those of the agent's last process, of which a conductor repeats its orders, and those that
+ * could not be ended when they failed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
+ */
+export class OldWork {
+  readonly #deps: OldWorkDeps;
+  /** The guests whose old work is being ended. */
+  readonly #ending = new Map<string, Promise<void>>();
+
+  constructor(deps: OldWorkDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Ends what the agent's last process began for the guest. Never rejects: a guest for which this cannot be done now must not keep the agent from its other guests, and its next
+   * order tries again.
+   */
+  endOfLastProcess(name: GuestName): Promise<void> {
+    return this.#once(name, () => this.#endOfLastProcess(name));
+  }
+
+  /** The guest, when all its old work has ended. Rejects if that cannot be done now. */
+  async atRest(name: GuestName): Promise<QemuGuest> {
+    const { guests, snapshots, calledOff } = this.#deps;
+    // Nobody waits for it any longer, perhaps, but it goes on.
+    await this.#ending.get(keyOf(name))?.catch(() => undefined);
+    if (guests.isUnread(name)) await this.endOfLastProcess(name);
+    const guest = await guests.existing(name);
+    if (guest.record.copiesTo !== undefined) await this.#once(name, () => endOldSnapshot(guest, snapshots));
+    await calledOff.end(name, guest);
+    return guest;
+  }
+
+  /** Leaves the old work of a guest that is being destroyed to its own end. */
+  forget(name: GuestName): void {
+    this.#ending.delete(keyOf(name));
+  }
+
+  async #endOfLastProcess(name: GuestName): Promise<void> {
+    const { guests, snapshots, calledOff, onUnknown } = this.#deps;
+    let toAttemptId: string | undefined;
+    try {
+      const guest = await guests.findLeft(name);
+      if (guest === null) return;
+      const { handedTo } = guest.record;
+      if (handedTo?.isDone === false) toAttemptId = handedTo.attemptId;
+      await endOldSnapshot(guest, snapshots);
+      if (toAttemptId !== undefined) await callOffHandOver(guest);
+    } catch (error) {
+      // It may have been destroyed meanwhile.
+      if (!this.#ending.has(keyOf(name))) return;
+      onUnknown(name, error);
+      if (toAttemptId !== undefined) calledOff.add(name, toAttemptId);
+    }
+  }
+
+  /** Joins the end of the guest's old work that is under way, or begins it. */
+  #once(name: GuestName, end: () => Promise<void>): Promise<void> {
+    const key = keyOf(name);
+    const running = this.#ending.get(key);
+    if (running !== undefined) return running;
+    const ending = Promise.resolve()
+      .then(end)
+      .finally(() => {
+        if (this.#ending.get(key) === ending) this.#ending.delete(key);
+      });
+    this.#ending.set(key, ending);
+    return ending;
+  }
+}
+
+const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;
