@@ -20,7 +20,7 @@ function leftOver(found: () => Promise<never[]>) {
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const functionNotes = join(dir, "functions.json");
   const note = { dir: join(dir, "gone"), portId: "p", mac: "fa:16:3e:00:00:01" };
-  new FunctionNotes({ path: functionNotes, boot: bootId() }).put("0000:3b:02.0", note);
+  new FunctionNotes({ path: functionNotes, boot: bootId() }).put("0000:5e:02.0", note);
   const clock = new ManualClock();
   const ran: string[] = [];
   const runProgram = async (_: string, args: readonly string[]) => void ran.push(args.join(" "));
@@ -62,7 +62,7 @@ test("no function is cleared while the guests are unknown, and it is cleared whe
 });
 
 describe("functions of QEMUs that run", () => {
-  const VFS = ["0000:3b:02.0", "0000:3b:02.1"] as const;
+  const VFS = ["0000:5e:02.0", "0000:5e:02.1"] as const;
   const NEVER = new AbortController().signal;
   const portOf = (address: string, mac: string): HostDevice => ({
     ...{ kind: "pci", address },
@@ -147,7 +147,7 @@ describe("functions of QEMUs that run", () => {
     rmSync(one.inDir("guest-a+0"), { recursive: true });
     const other = guestWith(one.inDir("guest-b+0"), portOf(VFS[0], "fa:16:3e:00:00:0b"));
     await expect(one.functions.connect(other, NEVER)).rejects.toThrow(
-      /PCI device 0000:3b:02\.0 of port fa:16:3e:00:00:0b is in use by a guest that runs, for port p \(its directory was .*guest-a\+0\)/,
+      /PCI device 0000:5e:02\.0 of port fa:16:3e:00:00:0b is in use by a guest that runs, for port p \(its directory was .*guest-a\+0\)/,
     );
     expect(one.ran).toEqual([]);
   });
