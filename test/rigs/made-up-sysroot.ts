@@ -104,10 +104,10 @@ export function controlGroup(
 }
 
 /** A network card on node 1 with SR-IOV, which supports four virtual functions and has two now, below links as the kernel makes them. */
-export function sriovCard(): SysrootPlan {
-  const parent = "/sys/devices/pci0000:3a/0000:3b:00.0";
+export function sriovCard(bus = "3b"): SysrootPlan {
+  const parent = `/sys/devices/pci0000:3a/0000:${bus}:00.0`;
   const plan: Record<string, SysrootPlan[string]> = {
-    "/sys/bus/pci/devices/0000:3b:00.0": { link: "../../../devices/pci0000:3a/0000:3b:00.0" },
+    [`/sys/bus/pci/devices/0000:${bus}:00.0`]: { link: `../../../devices/pci0000:3a/0000:${bus}:00.0` },
     ...pciFunction(parent, "0x1572"),
     [`${parent}/sriov_totalvfs`]: "4\n",
     [`${parent}/sriov_numvfs`]: "2\n",
@@ -116,11 +116,11 @@ export function sriovCard(): SysrootPlan {
     [`${parent}/net/ens1f0/speed`]: "10000\n",
     [`${parent}/net/ens1f0/master`]: { link: "../../../../../virtual/net/br-physnet1" },
   };
-  for (const [index, address] of ["0000:3b:02.0", "0000:3b:02.1"].entries()) {
+  for (const [index, address] of [`0000:${bus}:02.0`, `0000:${bus}:02.1`].entries()) {
     const directory = `/sys/devices/pci0000:3a/${address}`;
     Object.assign(plan, pciFunction(directory, "0x154c"), {
       [`/sys/bus/pci/devices/${address}`]: { link: `../../../devices/pci0000:3a/${address}` },
-      [`${directory}/physfn`]: { link: "../0000:3b:00.0" },
+      [`${directory}/physfn`]: { link: `../0000:${bus}:00.0` },
       [`${directory}/iommu_group`]: { link: `../../../kernel/iommu_groups/${70 + index}` },
       [`${parent}/virtfn${index}`]: { link: `../${address}` },
     });

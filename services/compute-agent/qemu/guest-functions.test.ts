@@ -14,17 +14,20 @@ import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import type { FoundGuestDir } from "./guest-dirs.ts";
 import { functionsOfGuests } from "./guest-functions.ts";
 
+/** Of no other test, since a function counts as used when any QEMU of the machine names it. */
+const BUS = "5e";
+
 /** Functions of which one is left over, of a guest that is gone. */
 function leftOver(found: () => Promise<never[]>) {
   const dir = mkdtempSync(join(tmpdir(), "berth-guest-functions-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const functionNotes = join(dir, "functions.json");
   const note = { dir: join(dir, "gone"), portId: "p", mac: "fa:16:3e:00:00:01" };
-  new FunctionNotes({ path: functionNotes, boot: bootId() }).put("0000:5e:02.0", note);
+  new FunctionNotes({ path: functionNotes, boot: bootId() }).put(`0000:${BUS}:02.0`, note);
   const clock = new ManualClock();
   const ran: string[] = [];
   const runProgram = async (_: string, args: readonly string[]) => void ran.push(args.join(" "));
-  const sysroot = makeSysroot(sriovCard());
+  const sysroot = makeSysroot(sriovCard(BUS));
   const functions = functionsOfGuests({ sysroot, dirs: { found }, runProgram, functionNotes, clock });
   onTestFinished(() => functions.close());
   return { functions, clock, ran };
@@ -62,7 +65,7 @@ test("no function is cleared while the guests are unknown, and it is cleared whe
 });
 
 describe("functions of QEMUs that run", () => {
-  const VFS = ["0000:5e:02.0", "0000:5e:02.1"] as const;
+  const VFS = [`0000:${BUS}:02.0`, `0000:${BUS}:02.1`] as const;
   const NEVER = new AbortController().signal;
   const portOf = (address: string, mac: string): HostDevice => ({
     ...{ kind: "pci", address },
@@ -86,7 +89,7 @@ describe("functions of QEMUs that run", () => {
     const unwritten: string[] = [];
     let looks = 0;
     const functions = functionsOfGuests({
-      ...{ sysroot: makeSysroot(sriovCard()), functionNotes, clock },
+      ...{ sysroot: makeSysroot(sriovCard(BUS)), functionNotes, clock },
       dirs: {
         found: async () => {
           looks += 1;
