@@ -66,6 +66,14 @@ export type OperationDefinition = OperationTraits &
     | { readonly route: Route; readonly verb: PowerVerb }
   );
 
+/** The course of every operation that settles which of two volumes a guest uses. */
+const SETTLES = {
+  verb: null,
+  allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
+  finalStatus: "as-before",
+  taskStates: { any: "settling_volume" },
+} as const satisfies OperationCourse & { readonly verb: null };
+
 const DEFINITIONS = {
   resize: {
     ...MOVING_UNCONFIRMED,
@@ -347,30 +355,9 @@ const DEFINITIONS = {
     finalStatus: "as-before",
     taskStates: { any: "swapping_volume" },
   },
-  "settle-volume": {
-    ...SETTLING_VOLUME,
-    route: SETTLING,
-    verb: null,
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
-    finalStatus: "as-before",
-    taskStates: { any: "settling_volume" },
-  },
-  "settle-volume-own": {
-    ...STATING_VOLUME,
-    route: STATING_OWN,
-    verb: null,
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
-    finalStatus: "as-before",
-    taskStates: { any: "settling_volume" },
-  },
-  "settle-volume-other": {
-    ...STATING_VOLUME,
-    route: STATING_OTHER,
-    verb: null,
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
-    finalStatus: "as-before",
-    taskStates: { any: "settling_volume" },
-  },
+  "settle-volume": { ...SETTLING_VOLUME, ...SETTLES, route: SETTLING },
+  "settle-volume-own": { ...STATING_VOLUME, ...SETTLES, route: STATING_OWN },
+  "settle-volume-other": { ...STATING_VOLUME, ...SETTLES, route: STATING_OTHER },
 } satisfies Readonly<Record<string, OperationDefinition>>;
 
 /** The operations that can be done to a server that was built. */
