@@ -30,6 +30,8 @@ const FAILED = "error";
 export const DELETING: readonly string[] = ["deleting", "error_deleting"];
 /** Cinder's word while it carries out a completion. */
 const COMPLETING = "completing";
+/** How long Cinder may take to begin a completion that it was asked for: longer than its usual `rpc_response_timeout` of 60 s. */
+export const COMPLETION_PAUSE_MS = 75_000;
 /** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
 const FORGOTTEN_AFTER_MS = 600_000;
 

@@ -1,5 +1,6 @@
 import { loginOptions } from "../../adapters/openstack/login-options.ts";
 import { neighbourOptions } from "../../adapters/openstack/neighbour-options.ts";
+import { COMPLETION_PAUSE_MS } from "../../adapters/openstack/replacement-ender.ts";
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { boolean, duration, hostPort, integer, oneOf, text, url, urls } from "../../runtime/setting-kinds.ts";
@@ -40,7 +41,7 @@ export interface ConductorSettings {
   readonly liveMigrationAwaitsVifs: boolean;
   /** How long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails. */
   readonly volumeConnectTimeoutMs: number;
-  /** How long Cinder may take to begin the completion of a migration that it was asked for: longer than its usual `rpc_response_timeout` of 60 s. */
+  /** How long Cinder may take to begin the completion of a migration that it was asked for. */
   readonly volumeEndPauseMs: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
@@ -79,7 +80,7 @@ export const CONDUCTOR_DEFAULTS = {
   vifPluggingIsFatal: true,
   liveMigrationAwaitsVifs: true,
   volumeConnectTimeoutMs: 600_000,
-  volumeEndPauseMs: 75_000,
+  volumeEndPauseMs: COMPLETION_PAUSE_MS,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,

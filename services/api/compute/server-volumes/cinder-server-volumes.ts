@@ -1,5 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type EndingReplacement, ReplacementEnder } from "../../../../adapters/openstack/replacement-ender.ts";
+import {
+  COMPLETION_PAUSE_MS,
+  type EndingReplacement,
+  ReplacementEnder,
+} from "../../../../adapters/openstack/replacement-ender.ts";
 import {
   isBuiltWith,
   type NewAttachment,
@@ -35,10 +39,7 @@ const UNDER_WAY = ["creating", "downloading"];
 const DELETABLE = ["available", "error"];
 /** How long Cinder may take to make a volume that it was asked for. If it has none by then, it will make none. */
 const LATE_ANSWER_MS = 5 * 60_000;
-
-/** How long Cinder may take to begin a completion that it was asked for, beyond the time for which it is waited for. */
-const COMPLETION_PAUSE_MS = 75_000;
-/** How long an api keeps others from telling Cinder the end of a replacement, which it renews before each write. Longer than the longest of these. */
+/** How long an api keeps others from telling Cinder the end of a replacement, which it renews before each write. Longer than the longest of these writes. */
 const HELD_MS = 10 * 60_000;
 
 type IsMeant = (attachment: VolumeAttachment) => boolean;
