@@ -213,7 +213,7 @@ export class ApiEvents {
   ): void {
     this.#logger.error(
       { server: serverUuid, volume: volume.volumeId, replacedBy: volume.replacedBy, why },
-      "a server is gone, and nobody knows whether its guest has used its volume or the one that was to replace it: Cinder keeps both; look into them before you end the volume's migration in Cinder",
+      "a server is gone, and the replacement of its volume has not ended in Cinder: look into both volumes before you end the migration there",
     );
   }
 
