@@ -168,7 +168,7 @@ const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings
   });
 };
 
-/** Registers the routes of `registerServerLife`, those for the volumes of servers and for their ports in Neutron, if this api has any, and that for events about both. */
+/** Registers the routes of `registerServerLife` and the one for events of other services. Where this api has volumes, or ports in Neutron, it registers the routes for those of servers, too. */
 const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   registerServerLife(scope, prefix, deps, parts, settings);
   if (parts.server.volumes !== null)

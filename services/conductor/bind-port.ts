@@ -11,7 +11,7 @@ import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
 /** How a port is connected on its host; null where Neutron does not tell. */
 export type BoundPort = { readonly kind: "bound"; readonly vif: PortVif | null } | Undone;
 
-/** The providers on the host that serve each port's resource request, as Neutron is to know them, by the port's id. Others may name what they do. */
+/** The providers on the host that serve each port's resource request, as Neutron is to know them, by the port's id. The profile of a port that is missing keeps the providers that it names. */
 export type PortAllocations = ReadonlyMap<string, PortAllocation>;
 
 /** The work of one task on the ports of its server. */
