@@ -54,6 +54,21 @@ describe("a host whose guests are in a control group", () => {
     expect(host.warnings.join("\n")).toContain("the CPUs of NUMA node 1 belong to no node");
   });
 
+  test("has an unknown amount of memory while that of a forbidden node cannot be read, and not that of both nodes", () => {
+    const group = controlGroup("/g", { "/g": NODE_0 });
+    const host = inspect({ ...group, "/sys/devices/system/node/node1/meminfo": "" });
+    expect(host.memoryBytes).toBeNull();
+    expect(host.warnings.join("\n")).toContain("the memory of NUMA node 1 is unknown");
+  });
+
+  test("keeps the allowed one of two nodes that name the same CPUs", () => {
+    const group = controlGroup("/g", { "/g": { cpus: "0-7", mems: "1" } });
+    const same = Object.assign({}, numaNode(0, "0-7", 8 * GIB_KIB), numaNode(1, "0-7", 8 * GIB_KIB)) as SysrootPlan;
+    const host = inspect({ ...same, ...group });
+    expect(host.numaNodes).toMatchObject([{ id: 1, memoryBytes: 8 * GIB, cpus: [0, 1, 2, 3, 4, 5, 6, 7] }]);
+    expect(host.memoryBytes).toBe(8 * GIB);
+  });
+
   test("has the limits of the nearest group above for which the controller is enabled", () => {
     const above = controlGroup("/berth.slice/berth.service/agent", { "/berth.slice": NODE_0, "": ALL });
     expect(inspect(above).cpu.usable).toEqual([0, 1, 4]);

@@ -99,7 +99,7 @@ function numaNodes(files: HostFiles, context: NodesContext): readonly NumaNode[]
   const ids = onlineNodes(files);
   if (ids.length === 0) return null;
   const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, context));
-  const joined = joinNearestMemory({ nodes: joinOverlaps(nodes, warn), online: ids, forbidden }, warn);
+  const joined = joinNearestMemory({ nodes: joinOverlaps(nodes, context), online: ids, forbidden }, warn);
   // Without distances, the CPUs of a node whose memory is not allowed belong to no node.
   for (const { id, cpus } of joined)
     if (forbidden.has(id) && cpus?.length !== 0)
@@ -114,7 +114,7 @@ function numaNode(files: HostFiles, id: number, { online, forbidden, warn }: Nod
   const directory = `${NODES}/node${id}`;
   const ofNode = parseMemoryLine(files.texts.get(`${directory}/meminfo`), "MemTotal");
   const memoryBytes = forbidden.has(id) ? 0 : ofNode;
-  if (memoryBytes === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo has no MemTotal`);
+  if (ofNode === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo has no MemTotal`);
   const cpus = cpusOf(files, id);
   if (cpus === null) warn(`the CPUs of NUMA node ${id} are unknown: ${directory} has neither cpulist nor cpumap`);
   const distances = files.texts.get(`${directory}/distance`)?.trim().split(/\s+/).map(parseCount) ?? [null];
@@ -146,27 +146,25 @@ function withDistancesAmong(nodes: readonly NumaNode[], online: readonly number[
   });
 }
 
-/** Merges nodes that name the same CPUs. A CPU belongs to one node, so firmware that says otherwise does not describe these nodes. */
-function joinOverlaps(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
+/**
+ * Merges nodes that name the same CPUs. A CPU belongs to one node, so firmware that says otherwise does not describe these nodes. Of several nodes
+ * the first one whose memory is allowed gives its id, since guests can have its memory.
+ */
+function joinOverlaps(nodes: readonly NumaNode[], { forbidden, warn }: NodesContext): readonly NumaNode[] {
   const groups = nodes.reduce<readonly (readonly NumaNode[])[]>((all, node) => {
     const meets = (group: readonly NumaNode[]) =>
       group.some(({ cpus }) => cpus?.some((cpu) => node.cpus?.includes(cpu)));
     return [...all.filter((group) => !meets(group)), [...all.filter(meets).flat(), node]];
   }, []);
-  return groups
-    .map((group) =>
-      joinedNode(
-        [...group].sort((a, b) => a.id - b.id),
-        warn,
-      ),
-    )
-    .sort((a, b) => a.id - b.id);
+  const byUse = (a: NumaNode, b: NumaNode) => Number(forbidden.has(a.id)) - Number(forbidden.has(b.id)) || a.id - b.id;
+  return groups.map((group) => joinedNode(group.toSorted(byUse), warn)).sort((a, b) => a.id - b.id);
 }
 
 function joinedNode(nodes: readonly NumaNode[], warn: Warn): NumaNode {
   const [first, ...others] = nodes as readonly [NumaNode, ...NumaNode[]];
   if (others.length === 0) return first;
-  warn(`the NUMA nodes ${formatNumberList(nodes.map(({ id }) => id))} are treated as one: they name the same CPUs`);
+  const ids = nodes.map(({ id }) => id).sort((a, b) => a - b);
+  warn(`the NUMA nodes ${formatNumberList(ids)} are treated as one: they name the same CPUs`);
   return {
     id: first.id,
     memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)),
@@ -197,22 +195,23 @@ function hostMemory(files: HostFiles, { nodes, gpuNodes, forbidden, warn }: SumC
     else warn("/proc/meminfo has no MemTotal: the memory is the sum of the NUMA nodes");
     return ofNodes;
   }
-  const memory = Math.max(0, stated - memoryOf(files, gpuNodes));
-  const left = memoryOf(files, new Set([...forbidden].filter((id) => !gpuNodes.has(id))));
-  const all = ofNodes === null ? null : ofNodes + left;
+  // The memory of a GPU's node that cannot be read counts as 0.
+  const ofGpus = memoryOf(files, gpuNodes).reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+  const memory = Math.max(0, stated - ofGpus);
+  const ofForbidden = sumOrNull([0, ...memoryOf(files, forbidden.difference(gpuNodes))]);
+  const all = sumOrNull([ofNodes, ofForbidden]);
   if (all !== null && Math.abs(all - memory) > SUM_TOLERANCE * memory)
     warn(
       `/proc/meminfo says ${memory} bytes of memory, and the NUMA nodes together ${all}: the former is used, divided among the nodes`,
     );
-  if (left === 0) return memory;
+  if (ofForbidden === 0) return memory;
   // Without the sizes of all nodes, nobody knows how much of the memory is that of the allowed ones.
-  return all === null ? null : Math.floor((memory / all) * (all - left));
+  return all === null || ofNodes === null ? null : Math.floor((memory / all) * ofNodes);
 }
 
-/** The memory of nodes. What cannot be read counts as 0. */
-function memoryOf(files: HostFiles, nodes: ReadonlySet<number>): number {
-  const sizes = [...nodes].map((id) => parseMemoryLine(files.texts.get(`${NODES}/node${id}/meminfo`), "MemTotal") ?? 0);
-  return sizes.reduce((sum, bytes) => sum + bytes, 0);
+/** The memory of each node, or null where it cannot be read. */
+function memoryOf(files: HostFiles, nodes: ReadonlySet<number>): readonly (number | null)[] {
+  return [...nodes].map((id) => parseMemoryLine(files.texts.get(`${NODES}/node${id}/meminfo`), "MemTotal"));
 }
 
 /** The pages that guests can have. The host's own sums count if the memory of all nodes is allowed. */
