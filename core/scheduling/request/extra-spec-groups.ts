@@ -3,7 +3,8 @@ import type { GroupDraft, HostRequestDraft } from "./host-request-draft.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
-const SPEC_KEY = /^(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)$/;
+/** The keys of resources and traits: the prefix, the group's suffix and the name. */
+export const SPEC_KEY = /^(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)$/;
 const NAME = /^[A-Z0-9_]{1,255}$/;
 const SUFFIX = /^[a-zA-Z0-9_-]{1,64}$/;
 const AMOUNT = /^\d{1,10}$/;
