@@ -24,7 +24,7 @@ export const GROUP_FILES = {
 /** The kernel has no limit. Groups of service managers and containers are a dozen levels deep at most. */
 const LEVELS_MAX = 64;
 
-/** A file of the group, or of the nearest group above it for which the controller is enabled: that one's limits count. */
+/** Where the group's files can be. If the controller is not enabled for the group, the files and limits of the nearest group above it count for which it is. */
 interface GroupPlace {
   readonly path: string;
   readonly mount: CgroupMount;
@@ -47,14 +47,15 @@ export function controlGroupFiles(texts: HostFiles["texts"]): readonly string[] 
  * could not have a process, so an empty set counts as unknown, too.
  */
 export function discoverControlGroup(files: HostFiles, before: ControlGroup, warn: Warn): ControlGroup {
-  const found = placesOf(files.texts)
+  const places = placesOf(files.texts);
+  const found = places
     .map((place) => ({
       path: place.path,
       cpus: setIn(files, place, place.mount.files.cpus),
       memoryNodes: setIn(files, place, place.mount.files.mems),
     }))
     .find(({ cpus, memoryNodes }) => cpus !== null || memoryNodes !== null);
-  const group = found ?? { ...UNKNOWN_GROUP, path: placesOf(files.texts)[0]?.path ?? groupPath(files.texts, "cpuset") };
+  const group = found ?? { ...UNKNOWN_GROUP, path: places[0]?.path ?? groupPath(files.texts, "cpuset") };
   for (const [what, now, old] of [
     ["the CPUs", group.cpus, before.cpus],
     ["the NUMA nodes", group.memoryNodes, before.memoryNodes],

@@ -63,7 +63,10 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   const lost = lostCpus(host, options);
   const reason = (options.leavesOutLostCpus ? null : lost) ?? cpusInBothSets(options);
   if (reason !== null) return { kind: "refused", reason };
-  if (lost !== null) warn(`${lost}; they are left out as long as the agent runs`);
+  if (lost !== null)
+    warn(
+      `${lost}. Meanwhile the host offers the other CPUs of its sets; an agent that is started now would refuse the sets`,
+    );
   const nodes = cpuAndMemory(host, options, warn);
   const devices = pciProviders(host, options, warn);
   const disk = host.diskBytes === null ? 0 : Math.floor(host.diskBytes / GIB);

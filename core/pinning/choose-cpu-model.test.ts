@@ -25,7 +25,7 @@ describe("the CPU model of a server", () => {
     expect(chooseCpuModel(OFFERS, required)).toEqual({ kind: "chosen", cpuModel });
   });
 
-  test("is chosen in the order of the list, also where an earlier model can more", () => {
+  test("is chosen in the order of the list, even if the earlier model has more traits", () => {
     expect(chooseCpuModel([NEW, MIDDLE], [AES])).toEqual({ kind: "chosen", cpuModel: "Haswell" });
   });
 
@@ -37,7 +37,7 @@ describe("the CPU model of a server", () => {
     });
   });
 
-  test("is none that the host cannot give, unless there is no other: then QEMU says why", () => {
+  test("is not one that the host cannot give, unless the list has no other: then QEMU says why", () => {
     const broken = offer("Haswell", "sse2 aes", "avx2");
     expect(chooseCpuModel([broken, MIDDLE], [])).toEqual({ kind: "chosen", cpuModel: "Westmere" });
     expect(chooseCpuModel([broken], [AES])).toEqual({ kind: "chosen", cpuModel: "Haswell" });

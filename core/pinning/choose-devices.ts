@@ -34,8 +34,8 @@ export type ChosenDevices = { readonly kind: "chosen"; readonly devices: readonl
 
 /**
  * The devices that a claim names. A class that an operator has made up is one of devices where the host's settings give it to devices: other classes may be
- * licences or whatever else is counted, for which a guest gets nothing. What a machine's PCI device is claimed as stands for the device also after the settings have
- * ceased to give it that class: a server that has it must not be built again without it.
+ * licences or whatever else is counted, for which a guest gets nothing. A class that was claimed of a PCI device's provider stands for
+ * the device also after the settings no longer give the device that class: a server that has the device must not be built again without it.
  */
 export function claimedDevices(
   allocation: AllocationRequest | undefined,
