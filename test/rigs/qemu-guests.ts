@@ -12,6 +12,7 @@ import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import type { MachineDefaults } from "../../services/compute-agent/qemu/machine-of-server.ts";
 import { QemuDriver } from "../../services/compute-agent/qemu/qemu-driver.ts";
 import type { QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver-options.ts";
+import { lookAtQemusBelow } from "./look-at-qemus-below.ts";
 
 const PROGRAMS = ["qemu-system-x86_64", "qemu-img", "genisoimage"];
 
@@ -246,6 +247,7 @@ export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOpti
     shutdownMs: 5_000,
     pressAgainMs: 200,
     defaults: async () => NANO_DEFAULTS,
+    lookAtQemus: lookAtQemusBelow(dir.path),
     ...options,
   });
 }

@@ -10,11 +10,12 @@ import { bootId } from "../../../runtime/boot-id.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { lookAtQemusBelow } from "../../../test/rigs/look-at-qemus-below.ts";
 import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import type { FoundGuestDir } from "./guest-dirs.ts";
 import { functionsOfGuests } from "./guest-functions.ts";
 
-/** Of no other test, since a function counts as used when any QEMU of the machine names it. */
+/** Of no other test, since one of these tests looks at all QEMUs of the machine, each of which counts as the user of the functions that it names. */
 const BUS = "5e";
 
 /** Functions of which one is left over, of a guest that is gone. */
@@ -28,7 +29,10 @@ function leftOver(found: () => Promise<never[]>) {
   const ran: string[] = [];
   const runProgram = async (_: string, args: readonly string[]) => void ran.push(args.join(" "));
   const sysroot = makeSysroot(sriovCard(BUS));
-  const functions = functionsOfGuests({ sysroot, dirs: { found }, runProgram, functionNotes, clock });
+  const functions = functionsOfGuests({
+    ...{ sysroot, dirs: { found }, runProgram, functionNotes, clock },
+    lookAtQemus: lookAtQemusBelow(dir),
+  });
   onTestFinished(() => functions.close());
   return { functions, clock, ran };
 }
@@ -76,7 +80,11 @@ describe("functions of QEMUs that run", () => {
     return { dir, record: guestRecord({ host: "h", serverUuid: "s", attemptId: `${dir}/0`, pinning }) };
   };
 
-  function rig(notes: Readonly<Record<string, string>>, guests: readonly FoundGuestDir[] = []) {
+  function rig(
+    notes: Readonly<Record<string, string>>,
+    guests: readonly FoundGuestDir[] = [],
+    { looksAtMachine = false } = {},
+  ) {
     const dir = mkdtempSync(join(tmpdir(), "berth-guest-functions-"));
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     const functionNotes = join(dir, "functions.json");
@@ -90,6 +98,7 @@ describe("functions of QEMUs that run", () => {
     let looks = 0;
     const functions = functionsOfGuests({
       ...{ sysroot: makeSysroot(sriovCard(BUS)), functionNotes, clock },
+      lookAtQemus: looksAtMachine ? undefined : lookAtQemusBelow(dir),
       dirs: {
         found: async () => {
           looks += 1;
@@ -133,7 +142,7 @@ describe("functions of QEMUs that run", () => {
   });
 
   test("are left alone when others than this agent have started the QEMU, also when the guest that is noted is destroyed", async () => {
-    const one = rig({ [VFS[0]]: "guest-a+0", [VFS[1]]: "guest-gone+0" });
+    const one = rig({ [VFS[0]]: "guest-a+0", [VFS[1]]: "guest-gone+0" }, [], { looksAtMachine: true });
     const child = await qemuIn(one.inDir("of libvirt"), VFS[0]);
     await one.functions.start();
     await untilCleared(one, 1);

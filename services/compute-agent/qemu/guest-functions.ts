@@ -51,6 +51,8 @@ export interface FunctionsOptions {
   readonly dirs: Pick<GuestDirs, "found">;
   /** Runs the programs that configure the host's network cards. The host's own if absent. */
   readonly runProgram?: RunProgram | undefined;
+  /** Looks at the QEMUs that may use a function: all of the machine if absent. */
+  readonly lookAtQemus?: (() => Promise<readonly SeenQemu[]>) | undefined;
   /** The file in which functions are noted that cards were told of. Without it the notes end with the process. */
   readonly functionNotes?: string | undefined;
   readonly clock: Clock;
@@ -64,6 +66,7 @@ export function functionsOfGuests({
   sysroot,
   dirs,
   runProgram,
+  lookAtQemus = seenQemus,
   functionNotes,
   clock,
   onFunctionsKept,
@@ -71,7 +74,7 @@ export function functionsOfGuests({
 }: FunctionsOptions): GuestFunctions {
   const notes = new FunctionNotes({ path: functionNotes ?? null, boot: bootId(), onUnwritten: onNotesUnwritten });
   const functions = new VirtualFunctions(sysroot, runProgram, notes);
-  const look = async (): Promise<Look> => ({ guests: await dirs.found(), qemus: await seenQemus() });
+  const look = async (): Promise<Look> => ({ guests: await dirs.found(), qemus: await lookAtQemus() });
   const isUsedExceptBy =
     (except: string): IsUsed =>
     async (address, noted) =>

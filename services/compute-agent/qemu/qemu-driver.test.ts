@@ -24,6 +24,7 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { lookAtQemusBelow } from "../../../test/rigs/look-at-qemus-below.ts";
 import { makeSysroot, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
@@ -61,6 +62,7 @@ function opened(options: Partial<QemuDriverOptions> = {}): QemuDriver {
       shutdownMs: 1_000,
       pressAgainMs: 1_000,
     },
+    lookAtQemus: lookAtQemusBelow(dir),
     // The clock goes on by minutes while a file is being read.
     silentAfterMs: Number.MAX_SAFE_INTEGER,
     onUnknown: ({ attemptId }) => unknown.push(attemptId),
