@@ -39,7 +39,10 @@ export type QemuMonitor = Pick<QemuGuest, "execute">;
  */
 export class QemuGuest {
   readonly dir: string;
-  /** The way to the guest's directory, whose storage may hang. Nothing of the guest's files is read or written on another way. */
+  /**
+   * The way to the guest's directory, whose storage may hang. This process reads and writes the guest's files only on it. It connects to the sockets in the directory without it
+   * (see `openUnixSocket`): after a look at the socket on this way, or when QEMU has just answered on another socket there.
+   */
   readonly storage: StorageGate;
   #record: GuestRecord;
   readonly #changes = new Turns<"record">();

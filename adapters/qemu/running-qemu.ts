@@ -55,7 +55,8 @@ export interface SeenQemu {
 }
 
 /**
- * All QEMUs of this machine, in one look at its processes. Rejects if that is impossible: a process that cannot be read may still be running.
+ * All QEMUs of this machine, in one look at its processes, without those that /proc hides from this process's user (its option `hidepid`). Rejects if any other process cannot be
+ * read: it may be a QEMU that runs.
  *
  * Cost: one read for each process of the machine, during which this process does not stand still.
  */

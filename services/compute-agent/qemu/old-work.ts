@@ -38,7 +38,7 @@ export class OldWork {
   /** The guest, when all its old work has ended. Rejects if that cannot be done now. */
   async atRest(name: GuestName): Promise<QemuGuest> {
     const { guests, snapshots, calledOff } = this.#deps;
-    // Nobody waits for it any longer, perhaps, but it goes on.
+    // The end of its old work may still be under way, also if its caller has stopped waiting for it.
     await this.#ending.get(keyOf(name))?.catch(() => undefined);
     if (guests.isUnread(name)) await this.endOfLastProcess(name);
     const guest = await guests.existing(name);
