@@ -40,8 +40,8 @@ export type QemuMonitor = Pick<QemuGuest, "execute">;
 export class QemuGuest {
   readonly dir: string;
   /**
-   * The way to the guest's directory, whose storage may hang. This process reads and writes the guest's files only on it. It connects to the sockets in the directory without it
-   * (see `openUnixSocket`): after a look at the socket on this way, or when QEMU has just answered on another socket there.
+   * The way to the guest's directory, whose storage may hang. This process reads and writes the guest's files only on it. It connects to the sockets in the directory past it
+   * (see `openUnixSocket`): to QEMU's monitor, a console and a display after a look at the socket, and to the sockets for metadata without one.
    */
   readonly storage: StorageGate;
   #record: GuestRecord;
