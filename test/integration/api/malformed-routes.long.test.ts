@@ -129,6 +129,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   ],
   "POST /berth/v1/sync-aggregates": [{ dry_run: true }],
   "POST /berth/v1/deleted-images": [{ ids: [randomUUID()] }],
+  "POST /berth/v1/servers/:server/volumes/:volume/settle": [{ guest_uses: "own" }],
   "PUT /berth/v1/hosts/:host": [{ disabled: true, reason: "why" }],
   "POST /berth/v1/explain": [
     { flavor: "small", image: randomUUID(), zone: "z", host: "h-0", project_id: "p", hints: { colour: "red" } },
