@@ -14,7 +14,10 @@ export interface GuestCloudOptions {
   readonly isShared: boolean;
   /** For all services, beside what each of them needs for virtual machines. */
   readonly env?: (dir: QemuGuestsDir) => Environment;
+  readonly conductorEnv?: Environment;
   readonly agentEnv?: (agent: string, dir: QemuGuestsDir) => Environment;
+  /** Where the directories of the first agent's guests are, if they are on a storage of their own. Called when the cloud starts. */
+  readonly firstStorage?: () => string;
 }
 
 /** A cloud of one cell, whose hosts run virtual machines. */
@@ -34,7 +37,9 @@ export function useGuestCloud(options: GuestCloudOptions, begin: (made: GuestClo
   beforeAll(async () => {
     const made = makeQemuGuestsDir();
     dir = made;
-    const instancesOf = (agent: string) => (options.isShared ? made.instancesPath : join(made.instancesPath, agent));
+    const storage = options.firstStorage?.();
+    const parentOf = (agent: string) => (agent.endsWith("-1") ? storage : undefined) ?? made.instancesPath;
+    const instancesOf = (agent: string) => (options.isShared ? made.instancesPath : join(parentOf(agent), agent));
     cloud = await Cloud.start({
       ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: options.agents },
       env: {
@@ -42,7 +47,7 @@ export function useGuestCloud(options: GuestCloudOptions, begin: (made: GuestClo
         ...options.env?.(made),
       },
       // On a busy machine an agent needs long to start again.
-      conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
+      conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s", ...options.conductorEnv },
       agentEnv: (agent) => {
         mkdirSync(instancesOf(agent), { recursive: true });
         return { BERTH_INSTANCES_PATH: instancesOf(agent), ...options.agentEnv?.(agent, made) };

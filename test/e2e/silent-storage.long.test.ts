@@ -1,11 +1,11 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, qemusBelow, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, killQemu, type QemuGuestsDir, qemusBelow, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { type HangingDisk, openHangingDisk, whyNoHangingDisk } from "../rigs/small-disk.ts";
-import { Cloud } from "./cloud.ts";
+import type { E2eCell } from "./cell.ts";
+import type { Cloud } from "./cloud.ts";
+import { useGuestCloud } from "./guest-cloud.ts";
 
 const PATIENT = { everyMs: 200, withinMs: 180_000 };
 /** A conductor that has not heard from an agent for so long takes its host for down. */
@@ -19,44 +19,27 @@ describe.skipIf(skipped !== null)(
   `guests whose host's directory of guests is on a storage that hangs${skipped === null ? "" : ` (skipped: ${skipped})`}`,
   () => {
     let cloud: Cloud;
+    let cell: E2eCell;
     let dir: QemuGuestsDir;
     let disk: HangingDisk;
     let flavor: string;
     let [hanging, healthy] = ["", ""];
 
-    beforeAll(async () => {
-      dir = makeQemuGuestsDir();
+    // Hooks after the tests run in the reverse order: the storage answers before the cloud ends, and goes after it.
+    beforeAll(() => {
       disk = openHangingDisk();
-      const instancesOf = (agent: string) => {
-        const path = join(agent.endsWith("1") ? disk.path : dir.instancesPath, agent);
-        mkdirSync(path, { recursive: true });
-        return path;
-      };
-      cloud = await Cloud.start({
-        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 2, hostsPerAgent: 1 },
-        env: {
-          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
-        },
-        conductorEnv: { BERTH_AGENT_UNSEEN: `${UNSEEN_MS}ms`, BERTH_HOST_GRACE: "1s" },
-        agentEnv: (agent) => ({ BERTH_INSTANCES_PATH: instancesOf(agent) }),
-      });
-      flavor = await cloud.compute.flavor();
-      const hosts = await Promise.all(
-        cloud.cell("cell-1").agents.map(async ({ id }) => {
-          const { services } = await call("GET", "/os-services?binary=nova-compute");
-          const names: readonly string[] = services.map(({ host }: { readonly host: string }) => host);
-          return names.find((name) => name.startsWith(id)) ?? "";
-        }),
-      );
-      [hanging = "", healthy = ""] = hosts;
     });
-    afterAll(async () => {
-      disk?.thaw();
-      await cloud?.close();
-      await dir?.remove();
+    afterAll(() => {
+      for (const path of qemusBelow(disk?.path ?? "/nowhere")) killQemu(path);
       disk?.close();
     });
-    beforeEach(() => cloud.beforeTest());
+    const conductorEnv = { BERTH_AGENT_UNSEEN: `${UNSEEN_MS}ms`, BERTH_HOST_GRACE: "1s" };
+    useGuestCloud({ agents: 2, isShared: false, conductorEnv, firstStorage: () => disk.path }, async (made) => {
+      ({ cloud, cell, dir } = made);
+      flavor = await cloud.compute.flavor();
+      [hanging = "", healthy = ""] = cell.agents.flatMap(({ hosts }) => hosts);
+    });
+    afterAll(() => disk?.thaw());
 
     const call = async (method: "GET" | "POST", path: string, body?: object) => {
       const answer = await cloud.compute.call(method, path, body);
@@ -132,7 +115,7 @@ describe.skipIf(skipped !== null)(
         const id = await bootedOn(hanging);
         await ticksOn(id);
         const qemus = qemusBelow(disk.path);
-        const [agent] = cloud.cell("cell-1").agents;
+        const [agent] = cell.agents;
         // A process cannot end while a thread of it hangs.
         await agent?.kill();
         disk.freeze();
