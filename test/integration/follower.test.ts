@@ -328,6 +328,17 @@ describe("a strict read", () => {
     expect(followed.follower.stats.transactions).toBe(transactions);
   });
 
+  it("does not count the transactions that push the log of this view or of another one", async () => {
+    const followed = followIt();
+    await followed.follower.waitUntilSeen(SEEN_MS);
+    const { transactions } = followed.follower.stats;
+    for (let round = 0; round < 5; round += 1) {
+      await client.query("select pg_logical_emit_message(true, 'berth_view', '')");
+      await followed.follower.waitUntilSeen(SEEN_MS);
+    }
+    expect(followed.follower.stats.transactions).toBe(transactions);
+  });
+
   it("is not delayed by a long transaction that another connection leaves open", async () => {
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);

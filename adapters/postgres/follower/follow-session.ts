@@ -33,7 +33,7 @@ export interface SessionHandlers {
   /** Receives the whole ledger as of the session's start, which replaces the previous state. */
   onLoaded(changes: readonly RowChange[]): void;
   onChanges(changes: readonly RowChange[]): void;
-  /** Called when a transaction has been passed on completely. */
+  /** Called when a transaction that changed rows of the view has been passed on completely. */
   onCommitted(xid: number, committedAtMs: number): void;
   /** Called when everything that was committed up to this position has been passed on. */
   onPosition(position: Lsn): void;
@@ -54,6 +54,8 @@ export class FollowSession {
   readonly #decode: (payload: Buffer) => StreamEvent;
   readonly #translator = new LedgerRowTranslator();
   #rows: LedgerRow[] = [];
+  /** Whether the transaction that is being received has changed any row. */
+  #concernsView = false;
   #begun: { readonly xid: number; readonly committedAtMs: number } | null = null;
   #heardSinceStatus = true;
   #over = false;
@@ -179,9 +181,11 @@ export class FollowSession {
     switch (event.kind) {
       case "begin":
         this.#begun = event;
+        this.#concernsView = false;
         return;
       case "rows":
         for (const row of event.rows) this.#rows.push(row);
+        this.#concernsView = true;
         if (this.#rows.length >= TRANSACTION_ROWS_MAX) this.#pass();
         return;
       case "commit": {
@@ -189,7 +193,8 @@ export class FollowSession {
         if (begun === null) throw new Error("a commit without a begin");
         this.#pass();
         this.#begun = null;
-        this.#handlers.onCommitted(begun.xid, begun.committedAtMs);
+        // A transaction without rows is one that pushed the log, of this view or of another one.
+        if (this.#concernsView) this.#handlers.onCommitted(begun.xid, begun.committedAtMs);
         this.#advance(event.position);
         return;
       }
