@@ -149,6 +149,11 @@ export class ModelHost {
     return this.#replaced.get(attemptId) ?? "own";
   }
 
+  /** The other volume has taken the place of the guest's own one. */
+  replaced(attemptId: string): void {
+    this.#replaced.delete(attemptId);
+  }
+
   /** Carries out the order that follows from a comparison with the database. */
   settle(
     attemptId: string,

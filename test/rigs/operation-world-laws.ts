@@ -29,17 +29,6 @@ export async function lostCopies(
   return lost;
 }
 
-/** Cinder drops one of two volumes when it is told how the replacement of a volume has ended. The guest must not need that one. */
-export function untrueEnds(
-  ask: "complete-replacement" | "abandon-replacement",
-  host: ModelHost,
-  attemptId: string,
-): readonly string[] {
-  const needed = ask === "complete-replacement" ? "own" : "other";
-  if (host.guest(attemptId) === undefined || host.uses(attemptId) !== needed) return [];
-  return [`${ask}, although ${attemptId} uses its ${needed} volume`];
-}
-
 /** Violations of the laws, while anything may be in progress. */
 export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly string[] {
   const copies = new Map(hosts.map((host) => [host.name, host.guests()]));

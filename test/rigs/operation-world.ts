@@ -22,9 +22,10 @@ import {
   taskId,
 } from "../contract/cell-fixtures.ts";
 import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
+import { ModelCinder } from "./model-cinder.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
 import type { Connections, Run, WorldBody } from "./operation-world-body.ts";
-import { brokenLaws, lostCopies, untrueEnds, wrongAtRest } from "./operation-world-laws.ts";
+import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
 import { pastOf } from "./past-of.ts";
 import { planDelete } from "./plan-delete.ts";
 import { planPatch } from "./plan-patch.ts";
@@ -41,6 +42,7 @@ export const HOST_VCPUS = 6;
 export class OperationWorldModel {
   readonly hosts = Array.from({ length: HOST_COUNT }, (_, host) => new ModelHost(hostName(host)));
   readonly #body: WorldBody;
+  readonly #cinder = new ModelCinder();
   readonly #runs = new Map<string, Run>();
   /** Everything that is under way: writes, messages and answers. */
   readonly #bag: (() => Promise<void>)[] = [];
@@ -96,6 +98,7 @@ export class OperationWorldModel {
   async request(requested: RequestedOperation): Promise<string> {
     const [server] = await this.store.servers([serverId(requested.server)]);
     if (server === undefined || server.status === "DELETED") return "gone";
+    if (this.#cinder.isUntrue(requested.kind, this.hosts, server)) return "untrue";
     if (requested.kind === "rebuild" && server.host !== null) {
       const [held] = await this.store.holdings([serverId(requested.server)]);
       const host = this.hosts.findIndex((one) => one.name === server.host);
@@ -346,7 +349,7 @@ export class OperationWorldModel {
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
     const { step } = effect;
     if (isAskedOfCinder(effect.ask)) {
-      this.#lost.push(...untrueEnds(effect.ask, host, place.attemptId));
+      this.#lost.push(...this.#cinder.end(effect.ask, run.taken.task.id, host, place.attemptId));
       this.#answer(run, { kind: "done", step });
     } else if (!host.isUp) {
       const kind = host.isFenced ? "host-fenced" : "gone";
