@@ -12,6 +12,7 @@
 //    ports and the Placement API's changes of existing consumers use it directly, and the three below leave to it whatever they cannot do.
 // 3. `ledger_claim_first` makes first claims over the Placement API: new consumers, all of which fit. It exists because this is the most
 //    frequent request to a busy Placement API, and because it may raise providers' generations, which a cell's own claims never do.
+//    `ledger_claim_alone` is its form for one claim from one provider, which a scheduler that sends one after the other waits for.
 // 4. `ledger_claim_together` makes the claims of boots, inside the transaction of `cell_dispatch` that also writes the server and its task. It
 //    exists because every boot pays for it.
 // 5. `ledger_swap_together` makes the claims of hops, inside the transaction of `cell_hop`: a consumer gives back all that it holds and takes

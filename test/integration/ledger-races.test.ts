@@ -96,6 +96,68 @@ describe("races on the ledger", () => {
     await lawful();
   });
 
+  it("two lone claims for the last units", async () => {
+    const outcome = await meet(
+      sessions,
+      (session) => session.claimAlone(claim(server(2), INSTANCE, onA(5))),
+      (session) => session.claimAlone(claim(server(3), INSTANCE, onA(5))),
+    );
+    expect(outcome).toEqual({ first: true, second: false });
+    expect(await ledger.allocationsOf(server(3))).toEqual([]);
+    await lawful();
+  });
+
+  it("two lone claims for the last units, of which the first is rolled back", async () => {
+    const outcome = await meet(
+      sessions,
+      (session) => session.claimAlone(claim(server(2), INSTANCE, onA(5))),
+      (session) => session.claimAlone(claim(server(3), INSTANCE, onA(5))),
+      "rollback",
+    );
+    expect(outcome.second).toBe(true);
+    expect((await ledger.dump()).consumers.map(({ uuid }) => uuid)).toEqual([server(3)]);
+    await lawful();
+  });
+
+  it("a lone claim against another first claim of its consumer", async () => {
+    const outcome = await meet(
+      sessions,
+      (session) => session.apply(claim(server(1), INSTANCE, onA(1))),
+      (session) => session.claimAlone(claim(server(1), INSTANCE, onB(1))),
+    );
+    expect(outcome.second).toBe(false);
+    expect(await ledger.allocationsOf(server(1))).toEqual(onA(1));
+    await lawful();
+  });
+
+  it("a lone claim against an inventory that shrinks", async () => {
+    const outcome = await meet(
+      sessions,
+      (session) => session.putTrees(treeA(4)),
+      (session) => session.claimAlone(claim(server(1), INSTANCE, onA(5))),
+    );
+    expect(outcome.second).toBe(false);
+    await lawful();
+  });
+
+  it("lone claims and batches that list the classes of one provider in opposite orders", async () => {
+    const inventories = Object.fromEntries(["VCPU", "MEMORY_MB", "DISK_GB"].map((name) => [name, inventory(1_000)]));
+    await ledger.putTrees([tree(spec(A, "a", { inventories }))]);
+    const classes = ["VCPU", "MEMORY_MB", "DISK_GB"];
+    const each = async (work: (number: number) => Promise<unknown>, from: number): Promise<void> => {
+      for (let number = from; number < from + 50; number += 1) await work(number);
+    };
+    const items = (names: readonly string[]) => names.map((name) => item(A, name, 1));
+    await Promise.all([
+      each((number) => sessions.first.claimAlone(claim(server(number), INSTANCE, items(classes))), 0),
+      each((number) => sessions.second.claimAlone(claim(server(number), INSTANCE, items(classes.toReversed()))), 100),
+      each((number) => sessions.observer.apply(claim(server(number), INSTANCE, items(classes.toReversed()))), 200),
+    ]);
+    const dump = await ledger.dump();
+    expect(dump.consumers).toHaveLength(150);
+    await lawful();
+  });
+
   it("a first claim of a consumer against the release of its previous allocations", async () => {
     await ledger.applyAllocations([claim(server(1), INSTANCE, onA(8))]);
     const outcome = await meet(

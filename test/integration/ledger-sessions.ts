@@ -1,6 +1,8 @@
 import pg from "pg";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../../adapters/postgres/ledger/encode-changes.ts";
+import { CLAIM_ALONE, encodeLoneClaim } from "../../adapters/postgres/ledger/encode-first-claims.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "../../adapters/postgres/ledger/encode-trees.ts";
+import { assert } from "../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allocation-change.ts";
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -29,6 +31,14 @@ export class LedgerSession {
       values: [encodeChanges(changes)],
     });
     return changes.map((change, index) => decodeOutcome(change, rows[index]!));
+  }
+
+  /** Makes the change as a lone first claim. Returns false when nothing was claimed. */
+  async claimAlone(change: AllocationChange): Promise<boolean> {
+    const values = encodeLoneClaim([change]);
+    assert(values !== null, "the change is no first claim from a single provider");
+    const { rows } = await this.#client.query<{ claimed: boolean }>({ name: "claim alone", text: CLAIM_ALONE, values });
+    return rows[0]!.claimed;
   }
 
   async putTrees(...trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {

@@ -27,7 +27,33 @@ export function encodeFirstClaims(changes: readonly AllocationChange[]): string 
   return encoder.literal();
 }
 
-/** The outcomes of these changes when `ledger_claim_first` has applied them. Their consumers are new. */
+/** Takes the parameters that `encodeLoneClaim` returns. */
+export const CLAIM_ALONE = "select ledger_claim_alone($1, $2, $3, $4, $5, $6, $7, $8) as claimed";
+
+/**
+ * The parameters of `ledger_claim_alone` when the only change is the first claim of a single consumer from a single provider; otherwise null.
+ * Asserts that amounts are positive integers.
+ */
+export function encodeLoneClaim(changes: readonly AllocationChange[]): unknown[] | null {
+  const [change, ...others] = changes;
+  if (change === undefined || others.length > 0 || !mayBeFirstClaim(change)) return null;
+  const { consumer, owner, items } = change.steps[0] as Claim;
+  const { provider } = items[0]!;
+  if (items.some((item) => item.provider !== provider)) return null;
+  for (const item of items) assertAmount(item);
+  return [
+    consumer,
+    owner.projectId,
+    owner.userId,
+    owner.type,
+    provider,
+    change.bumpProviders === true,
+    textArrayLiteral(items.map((item) => item.resourceClass)),
+    arrayLiteral(items.map((item) => item.amount)),
+  ];
+}
+
+/** The outcomes of these changes when `ledger_claim_first` or `ledger_claim_alone` has applied them. Their consumers are new. */
 export function firstClaimOutcomes(changes: readonly AllocationChange[]): readonly AllocationOutcome[] {
   return changes.map(({ steps }) => ({ kind: "committed", generations: new Map([[(steps[0] as Claim).consumer, 1]]) }));
 }
@@ -78,11 +104,9 @@ class ClaimEncoder {
     return index;
   }
 
-  #demand({ provider, resourceClass, amount }: AllocationItem): number {
-    assert(
-      Number.isSafeInteger(amount) && amount > 0,
-      `the amount of ${resourceClass} must be a positive integer, not ${amount}`,
-    );
+  #demand(item: AllocationItem): number {
+    assertAmount(item);
+    const { provider, resourceClass, amount } = item;
     const key = `${provider} ${resourceClass}`;
     const index = this.#inventories.get(key);
     if (index === undefined) {
@@ -129,6 +153,13 @@ class ClaimEncoder {
       arrayLiteral(this.#itemAmount),
     ]);
   }
+}
+
+function assertAmount({ resourceClass, amount }: AllocationItem): void {
+  assert(
+    Number.isSafeInteger(amount) && amount > 0,
+    `the amount of ${resourceClass} must be a positive integer, not ${amount}`,
+  );
 }
 
 function greatestCommonDivisor(a: number, b: number): number {

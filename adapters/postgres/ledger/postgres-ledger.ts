@@ -9,7 +9,7 @@ import type { ReportOutcome } from "../../../core/ledger/report-outcome.ts";
 import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { retryConflicts } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
-import { encodeFirstClaims, firstClaimOutcomes } from "./encode-first-claims.ts";
+import { CLAIM_ALONE, encodeFirstClaims, encodeLoneClaim, firstClaimOutcomes } from "./encode-first-claims.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readAllocations, readDump } from "./read-ledger.ts";
 import { reportTogether } from "./report-trees.ts";
@@ -51,15 +51,17 @@ export class PostgresLedger implements Ledger {
 
   /** Makes all of the claims if they are claims of new consumers that fit together. Otherwise changes nothing. */
   async #claimFirst(changes: readonly AllocationChange[]): Promise<boolean> {
+    const lone = encodeLoneClaim(changes);
+    if (lone !== null) return this.#claims("ledger_claim_alone", CLAIM_ALONE, lone);
     const claims = encodeFirstClaims(changes);
     if (claims === null) return false;
-    const { rows } = await retryConflicts(() =>
-      this.#pool.query<{ claimed: boolean }>({
-        name: "ledger_claim_first",
-        text: "select ledger_claim_first($1::ledger_first_claims) as claimed",
-        values: [claims],
-      }),
-    );
+    return this.#claims("ledger_claim_first", "select ledger_claim_first($1::ledger_first_claims) as claimed", [
+      claims,
+    ]);
+  }
+
+  async #claims(name: string, text: string, values: unknown[]): Promise<boolean> {
+    const { rows } = await retryConflicts(() => this.#pool.query<{ claimed: boolean }>({ name, text, values }));
     return rows[0]!.claimed;
   }
 

@@ -744,6 +744,13 @@ create function ledger_change_trees(roots uuid[], tree_disabled boolean[], tree_
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
+create function ledger_claim_alone(consumer uuid, owner_project text, owner_user text, owner_type text, provider uuid, raises boolean, classes text[], amounts bigint[])
+  returns boolean
+  language plpgsql
+  set enable_bitmapscan=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function ledger_claim_first(batch ledger_first_claims)
   returns boolean
   language plpgsql
