@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { CountReporter } from "./test/rigs/count-reporter.ts";
 import { LongestFirst } from "./test/rigs/longest-first.ts";
+import { refuseOtherVitest } from "./test/rigs/refuse-other-vitest.ts";
+
+refuseOtherVitest(import.meta.dirname, process.argv[1]);
 
 // Set by .ci/run, which adds up the counts of several runs.
 const reportFile = process.env.BERTH_TEST_REPORT;
