@@ -67,12 +67,12 @@ export class E2eCell {
     return rows.map((row) => row.name);
   }
 
-  /** Open tasks (of these servers), with the names of the conductors that own them. */
+  /** Open tasks (of these servers), with the names of the conductors that own them, and which of their hosts they have come to. */
   openTasks(
     uuids: readonly string[] | null = null,
-  ): Promise<readonly { id: string; server: string; owner: string | null; epoch: number }[]> {
+  ): Promise<readonly { id: string; server: string; owner: string | null; epoch: number; selection: number }[]> {
     return this.query(
-      `select t.id, t.server_uuid as server, c.name as owner, t.epoch from tasks t left join conductors c on c.id = t.owner
+      `select t.id, t.server_uuid as server, c.name as owner, t.epoch, t.selection from tasks t left join conductors c on c.id = t.owner
        where t.outcome is null and ($1::uuid[] is null or t.server_uuid = any($1))`,
       [uuids],
     );

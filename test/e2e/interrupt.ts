@@ -12,11 +12,11 @@ const ROUNDS_MAX = 6;
 /** Resolves with whether the moment was seen before all was over, since a fast machine may pass it between two looks. */
 export async function isSeen(
   what: string,
-  isMoment: () => boolean,
+  isMoment: () => boolean | Promise<boolean>,
   isOver: () => boolean | Promise<boolean>,
 ): Promise<boolean> {
   let looks = 0;
-  const look = async () => (isMoment() ? "seen" : ++looks % LOOKS === 0 && (await isOver()) && "over");
+  const look = async () => ((await isMoment()) ? "seen" : ++looks % LOOKS === 0 && (await isOver()) && "over");
   return (await eventually(what, look, WATCHFUL)) === "seen";
 }
 
@@ -27,7 +27,11 @@ export const isIdle = async (server: WatchedServer): Promise<boolean> => (await 
  * Kills the process and starts its successor. Resolves with whether the cell still had something to do for the server when the process was gone.
  * If not, it was killed too late to interrupt anything.
  */
-export async function isInterrupted(cell: E2eCell, server: WatchedServer, victim: LocalService): Promise<boolean> {
+export async function isInterrupted(
+  cell: E2eCell,
+  server: { readonly id: string },
+  victim: LocalService,
+): Promise<boolean> {
   let isUnderWay = false;
   await victim.replace(async () => {
     isUnderWay = (await cell.openTasks([server.id])).length > 0;
