@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AnswerWait } from "../../../adapters/qemu/check-disks-server.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import {
   beginMemory,
   cancelTransfer,
@@ -18,6 +19,10 @@ import { pairDisks } from "./pair-disks.ts";
 import { baseMark, displayMark, type TransferAddress } from "./transfer-address.ts";
 
 const POLL_MS = 20;
+/** QEMU's state of a guest that it has halted for the end of a transfer. */
+const FINISHING = "finish-migrate";
+/** How long QEMU may take to finish with a guest whose transfer has ended. It needs a moment, and more on a busy machine. */
+const FINISHING_MS = 20_000;
 
 export interface HandOverControl extends AnswerWait {
   onProgress(progress: TransferProgress): void;
@@ -116,7 +121,7 @@ export async function handOverLive(
     control.signal.throwIfAborted();
     const info = await queryMigration(guest);
     control.onProgress({ memory: memoryAmounts(info), disks });
-    if (info.status === "completed") return info.downtime ?? 0;
+    if (info.status === "completed") return finished(guest);
     if (info.status === "failed" || info.status === "cancelled")
       throw new QemuError(
         "state",
@@ -124,9 +129,41 @@ export async function handOverLive(
       );
     if (info.status === "pre-switchover") {
       await endMirrors(guest, { isUnwanted: false });
-      await guest.execute("migrate-continue", { state: "pre-switchover" });
+      await passSwitchOver(guest);
     }
     await delay(POLL_MS);
+  }
+}
+
+/** Resolves with how long a guest whose transfer is completed has stood still, when QEMU has left it halted for good. */
+async function finished(guest: QemuGuest): Promise<number> {
+  await settledState(guest);
+  return (await queryMigration(guest)).downtime ?? 0;
+}
+
+/**
+ * The state of a guest whose transfer has ended. QEMU says so a moment before it gives the guest this state. An order that took the guest for
+ * one that is still being transferred would boot it, and lose its memory.
+ */
+async function settledState(guest: QemuGuest): Promise<RunState> {
+  const untilMs = performance.now() + FINISHING_MS;
+  for (;;) {
+    const state = await guest.state();
+    if (state !== FINISHING) return state;
+    if (performance.now() > untilMs)
+      throw new QemuError("state", `QEMU does not finish the guest's transfer within ${FINISHING_MS / 1_000} s`);
+    await delay(POLL_MS);
+  }
+}
+
+/** Lets a transfer pass its switch-over, before which it has paused. */
+async function passSwitchOver(guest: QemuGuest): Promise<void> {
+  try {
+    await guest.execute("migrate-continue", { state: "pre-switchover" });
+  } catch (error) {
+    // QEMU continues a while after it was told to. It was told so at an earlier look, and had not begun at this one.
+    const isRefused = error instanceof QmpError && error.code === "refused";
+    if (!isRefused || (await queryMigration(guest)).status === "pre-switchover") throw error;
   }
 }
 
@@ -135,7 +172,7 @@ export async function callOffHandOver(guest: QemuGuest): Promise<void> {
   const { handedTo } = guest.record;
   if (handedTo === null || (await guest.state()) === "absent") return;
   await cancelTransfer(guest);
-  const state = await guest.state();
+  const state = await settledState(guest);
   // A transfer that was completed meanwhile leaves the guest to the order that comes next.
   if (handedTo.wasRunning && state === "paused") await guest.execute("cont");
   if (state !== "postmigrate") await guest.change({ handedTo: null });
