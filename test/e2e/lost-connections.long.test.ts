@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { openClient } from "../../adapters/postgres/client/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 import { SteadyLoad } from "./steady-load.ts";
@@ -43,16 +43,20 @@ describe("a cloud whose connections are lost", () => {
   }
 
   test(`${KILLS} killed Postgres backends end no process, and every server becomes ACTIVE`, async () => {
-    const databases = [cloud.databaseUrl, ...cloud.cells.map((cell) => cell.databaseUrl)];
+    const killers: Killer[] = [];
+    onTestFinished(async () => {
+      for (const { client } of killers) await client.end();
+    });
+    for (const url of [cloud.databaseUrl, ...cloud.cells.map((cell) => cell.databaseUrl)]) {
+      // On a busy machine a server that all reconnect to may let the test wait longer than one attempt lasts. So the connection is kept.
+      const client = await eventually("a connection", () => openClient(url).catch(() => null), PATIENT);
+      killers.push({ client, table: url === cloud.databaseUrl ? "requests" : "tasks" });
+    }
     const killed = new Map<string, number>();
     await underLoad(async () => {
       for (let kills = 0; kills < KILLS; ) {
-        for (const url of databases) {
-          const table = url === cloud.databaseUrl ? "requests" : "tasks";
-          const names = await holding(url, table, async () => {
-            await delay(HELD_MS);
-            return killOneOfEach(url);
-          });
+        for (const killer of killers) {
+          const names = await killOneOfEach(killer);
           kills += names.length;
           for (const name of names) killed.set(name, (killed.get(name) ?? 0) + 1);
         }
@@ -123,12 +127,20 @@ describe("a cloud whose connections are lost", () => {
   });
 });
 
+/** A connection to a database, and a table in which its services write. */
+interface Killer {
+  readonly client: Awaited<ReturnType<typeof openClient>>;
+  readonly table: string;
+}
+
 /**
- * Ends one session of each of Berth's programs on this database, preferably one that waits for a lock in the middle of its transaction.
- * Returns their application names.
+ * Blocks every transaction that writes to the table, in its middle, and ends one session of each of Berth's programs on this database, preferably one that waits for the
+ * lock. Returns their application names.
  */
-function killOneOfEach(url: string): Promise<readonly string[]> {
-  return withClient(url, async (client) => {
+async function killOneOfEach({ client, table }: Killer): Promise<readonly string[]> {
+  await client.query(`begin; lock table ${table} in share mode`);
+  try {
+    await delay(HELD_MS);
     const { rows } = await client.query<{ name: string }>(
       `select application_name as name, pg_terminate_backend(pid)
        from (select distinct on (application_name) pid, application_name from pg_stat_activity
@@ -136,17 +148,7 @@ function killOneOfEach(url: string): Promise<readonly string[]> {
              order by application_name, wait_event_type = 'Lock' desc, state = 'idle', random()) one`,
     );
     return rows.map(({ name }) => name);
-  });
-}
-
-/** Blocks every transaction that writes to this table, in its middle, while `work` runs. */
-function holding<Result>(url: string, table: string, work: () => Promise<Result>): Promise<Result> {
-  return withClient(url, async (client) => {
-    await client.query(`begin; lock table ${table} in share mode`);
-    try {
-      return await work();
-    } finally {
-      await client.query("rollback");
-    }
-  });
+  } finally {
+    await client.query("rollback");
+  }
 }
