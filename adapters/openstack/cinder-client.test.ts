@@ -67,6 +67,25 @@ test("Cinder gets the time that its driver needs to end an attachment, and is no
   }
 });
 
+test("the error says which role is missing if Cinder does not take Berth for a service that may end attachments", async () => {
+  const strict = createServer((_request, response) => {
+    response.statusCode = 409;
+    const message = "ConflictNovaUsingAttachment: Detach volume from instance s using the Compute API";
+    response.end(JSON.stringify({ conflictingRequest: { code: 409, message } }));
+  });
+  await new Promise<void>((resolve) => strict.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(strict.address() as AddressInfo).port}`;
+    await expect(clientOf(url, { timeoutMs: 5_000, triesMax: 1 }).deleteAttachment("a")).rejects.toMatchObject({
+      code: "bad-answer",
+      message: expect.stringMatching(/using the Compute API\. .*give the user of BERTH_KEYSTONE_USER the role service/),
+    });
+  } finally {
+    strict.closeAllConnections();
+    strict.close();
+  }
+});
+
 test("attachments of other servers and volumes are left out, also if Cinder ignores the filter", async () => {
   const of = (id: string, server: string, volume: string) => ({ id, instance: server, volume_id: volume });
   const attachments = [of("a", "s", "v"), of("b", "other", "v"), of("c", "s", "other")];

@@ -51,6 +51,10 @@ const FORBIDDEN_STATUS = 403;
 const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
 /** Cinder's answer when its driver has failed without a reason, or has not answered in time (`rpc_response_timeout`). */
 const NO_REASON = /^Unable to (create attachment for volume|update the attachment)\.$/;
+/** Cinder's answer to a caller without the role of services who deletes an attachment that the server shows. */
+const NO_SERVICE = /Detach volume from instance .* using the Compute API/;
+const NO_SERVICE_ADVICE =
+  "Cinder lets only services end the attachments of servers: give the user of BERTH_KEYSTONE_USER the role service in its project, beside admin";
 /** A server's attachments, or a volume's: far more than one of them can have. */
 const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
@@ -280,7 +284,11 @@ export class CinderClient implements BlockStorage {
       // Cinder waits for its driver here, too. It is not asked a second time meanwhile, because each call is more work for a driver that is slow already.
       await this.#call({ ...request, timeoutMs: DRIVER_TIMEOUT_MS });
     } catch (error) {
-      if (refusalOf(error).code !== "not-found") throw asFault(error);
+      const { code, message, explanation } = refusalOf(error);
+      if (code === "not-found") return;
+      if (code === "conflict" && NO_SERVICE.test(explanation ?? ""))
+        throw new BlockStorageError("bad-answer", `${message}. ${NO_SERVICE_ADVICE}`);
+      throw asFault(error);
     }
   }
 

@@ -142,8 +142,10 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
   const idOf = async (path: string, kind: string, body: unknown) => String((await call("POST", path, body))[kind]?.id);
   const project = await idOf("/projects", "project", { project: { name: "service" } });
   const serviceUserId = await idOf("/users", "user", { user: { name: "placement", password: SERVICE_PASSWORD } });
-  const roles = (await call("GET", "/roles?name=admin")).roles as unknown as readonly { readonly id: string }[];
-  await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${roles[0]?.id}`);
+  for (const name of ["admin", "service"]) {
+    const roles = (await call("GET", `/roles?name=${name}`)).roles as unknown as readonly { readonly id: string }[];
+    await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${roles[0]?.id}`);
+  }
   return {
     url,
     serviceUserId,
