@@ -175,6 +175,25 @@ export function imageStoreContract(name: string, makeStores: () => Promise<Image
       expect(await store.endedShelved(null, 10)).toEqual([present.id]);
     });
 
+    test("the images of servers that were asked to be unshelved are listed in pages, until that is taken back or they are deleted", async () => {
+      const asked = Array.from({ length: 3 }, () => image({ shelvedServer: randomUUID() }));
+      for (const one of [...asked, image({ shelvedServer: randomUUID() })]) await store.createImage(one, null);
+      for (const { id } of asked)
+        await store.updateImage(id, (old) => ({ ...old, unshelveAskedAtMs: 1_700_000_005_000 }));
+      const ids = asked.map(({ id }) => id).toSorted();
+      const listed = async (after: string | null, limit: number) =>
+        (await store.unshelveAsked(after, limit)).map(({ id }) => id);
+      expect(await listed(null, 10)).toEqual(ids);
+      expect([await listed(null, 2), await listed(ids[1] ?? null, 2)]).toEqual([ids.slice(0, 2), ids.slice(2)]);
+      expect((await store.unshelveAsked(null, 1))[0]).toMatchObject({ unshelveAskedAtMs: 1_700_000_005_000 });
+      // Another change of the image leaves it as it is.
+      await store.updateImage(ids[0] ?? "", (old) => ({ ...old, name: "renamed" }));
+      expect(await listed(null, 1)).toEqual(ids.slice(0, 1));
+      await store.updateImage(ids[0] ?? "", ({ unshelveAskedAtMs: _, ...old }) => old);
+      await store.deleteImage(ids[1] ?? "", 1_700_000_009_000);
+      expect(await listed(null, 10)).toEqual(ids.slice(2));
+    });
+
     test("a project has no more images than it may have, also when many are created at once", async () => {
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.createImage(image({ owner: "q" }), 3)));
       expect(outcomes.filter((outcome) => outcome === "created")).toHaveLength(3);

@@ -98,13 +98,14 @@ const CHANGES: readonly Step[] = [
   newer("server lock --reason why first"),
   newer("server show first", /why/),
   ok("server unlock first"),
-  // Hosts that pretend to build have no disk to upload, so the images stay queued in Glance, as with Nova's fake driver.
+  // Hosts that pretend to build have no disk to upload, so the images stay queued in Glance, as with Nova's fake driver, until Berth gives up after five minutes.
   ok("server image create --name copy first", /copy/),
   settle("first"),
   ok("server backup create --name saved --type daily --rotate 1 first"),
   settle("first"),
   ok("image show copy", /base_image_ref/),
   ok("image show saved", /backup_type='daily'/),
+  ok("image delete copy saved"),
   ok("server add security group first web"),
   ok("server show first -c security_groups -f value", /web/),
   ok("server remove security group first web"),
@@ -286,7 +287,7 @@ const ENDS: readonly Step[] = [
     security group delete web
     network delete own shared outside
     keypair delete k1
-    image delete any copy saved
+    image delete any
     flavor delete big small
     user delete someone
     project delete another

@@ -77,6 +77,13 @@ export class MemoryImageStore implements ImageStore {
       .slice(0, limit);
   }
 
+  async unshelveAsked(after: string | null, limit: number): Promise<readonly ImageRecord[]> {
+    return [...this.#images.values()]
+      .filter(({ id, unshelveAskedAtMs }) => unshelveAskedAtMs !== undefined && (after === null || id > after))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, limit);
+  }
+
   async deleteImage(id: string): Promise<boolean> {
     if (!this.#images.delete(id)) return false;
     this.#deleted.add(id);

@@ -27,12 +27,14 @@ interface ImageRow {
   updated_at_ms: number;
   upload: ImageUpload | null;
   shelved_server: string | null;
+  unshelve_asked_at_ms: number | null;
   data: ImageData | "awaited" | null;
   version: number;
 }
 
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
-  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, shelved_server, data, version::float8`;
+  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, shelved_server,
+  unshelve_asked_at_ms::float8, data, version::float8`;
 
 /** The row of a deleted image stays, without what its owner wrote into it. */
 const DELETED = (at: string): string =>
@@ -132,9 +134,9 @@ export class PostgresImageStore implements ImageStore {
         name: "update_image",
         text: `update images set name = $2, owner = $3, visibility = $4, disk_format = $5, container_format = $6,
             min_disk_gib = $7, min_ram_mib = $8, is_protected = $9, tags = $10, properties = $11, created_at_ms = $12,
-            updated_at_ms = $13, upload = $14, data = $15, version = version + 1
-          where id = $1 and version = $16 and deleted_at_ms is null returning id`,
-        values: [...valuesOf(changed), row.version],
+            updated_at_ms = $13, upload = $14, data = $15, unshelve_asked_at_ms = $16, version = version + 1
+          where id = $1 and version = $17 and deleted_at_ms is null returning id`,
+        values: [...valuesOf(changed), changed.unshelveAskedAtMs ?? null, row.version],
       });
       // Each failed try means that another caller's change succeeded, so all callers finish in the end.
       if (rows.length > 0) return changed;
@@ -162,6 +164,16 @@ export class PostgresImageStore implements ImageStore {
       values: [after, limit],
     });
     return rows.map(({ id }) => id);
+  }
+
+  async unshelveAsked(after: string | null, limit: number): Promise<readonly ImageRecord[]> {
+    const rows = await queryStored<ImageRow>(this.#pool, {
+      name: "unshelve_asked_images",
+      text: `select ${COLUMNS} from images where unshelve_asked_at_ms is not null and deleted_at_ms is null
+          and ($1::uuid is null or id > $1) order by id limit $2`,
+      values: [after, limit],
+    });
+    return rows.map(recordOf);
   }
 
   async #row(id: string): Promise<ImageRow | undefined> {
@@ -204,6 +216,7 @@ function recordOf(row: ImageRow): ImageRecord {
     updatedAtMs: row.updated_at_ms,
     ...(row.upload !== null && { upload: row.upload }),
     ...(row.shelved_server !== null && { shelvedServer: row.shelved_server }),
+    ...(row.unshelve_asked_at_ms !== null && { unshelveAskedAtMs: row.unshelve_asked_at_ms }),
     ...(row.data !== null && { data: row.data }),
   };
 }

@@ -35,6 +35,9 @@ export interface ServiceImage {
 /** A description of an image that is made from a server's disk. Its id is that of the cell's task that copies the disk. */
 export type SnapshotImage = ImageRecord & { readonly upload: ImageUpload };
 
+/** The image of a shelved server that was asked to be unshelved. */
+export type UnshelvedImage = ImageRecord & Required<Pick<ImageRecord, "shelvedServer" | "unshelveAskedAtMs">>;
+
 export type ImageProperties = ServiceImage["properties"];
 
 /** Why an image was not changed: it is not there, the caller may not do this to it, or its state does not allow it. */
@@ -111,6 +114,17 @@ export interface ImageService {
    * removed stays for a later call, and does not keep others.
    */
   endShelved(): Promise<void>;
+  /** Notes that a server which has its disk from the image of its shelving is asked to be unshelved. Nothing happens if there is no such image. */
+  noteUnshelving(id: string): Promise<void>;
+  /** At most `limit` images about whose unshelving `noteUnshelving` has been told, sorted by id, from the first id after `after` on (null: from the beginning). */
+  unshelving(after: string | null, limit: number): Promise<readonly UnshelvedImage[]>;
+  /**
+   * Called when the server is unshelved: users see the image no longer, unless it is protected. Its file stays, since the server's later moves may need it,
+   * until `endShelved`. May be repeated.
+   */
+  hideUnshelved(id: string): Promise<void>;
+  /** Called when the server is not unshelved: the image stays as it is. */
+  keepShelved(id: string): Promise<void>;
   /** Removes an image that was begun and is not wanted. May be repeated. */
   abandon(id: string): Promise<void>;
 }

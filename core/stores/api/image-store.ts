@@ -41,6 +41,8 @@ export interface ImageRecord {
   readonly upload?: ImageUpload;
   /** The server whose disk this image was made of when the server was shelved. Set once, when the image is created. */
   readonly shelvedServer?: string;
+  /** When that server was last asked to be unshelved, until it is known what has become of that. */
+  readonly unshelveAskedAtMs?: number;
   /** `awaited`: nobody has uploaded its bits yet. Absent for an image whose bits the Image API does not store. */
   readonly data?: ImageData | "awaited";
 }
@@ -93,6 +95,8 @@ export interface ImageStore {
    * one of the same server replaces. Protected images stay. Sorted, from the first id after `after` on (null: from the beginning).
    */
   endedShelved(after: string | null, limit: number): Promise<readonly string[]>;
+  /** At most `limit` images with `unshelveAskedAtMs`, sorted by id, from the first id after `after` on (null: from the beginning). */
+  unshelveAsked(after: string | null, limit: number): Promise<readonly ImageRecord[]>;
   /** Deletes the image, whose id stays taken for ever. False if there is no such image. */
   deleteImage(id: string, atMs: number): Promise<boolean>;
 }

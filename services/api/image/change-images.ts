@@ -103,6 +103,7 @@ export async function patchImage(
       ...imageOf({ ...UNSET, owner: image.owner, ...fields }, { id, createdAtMs, updatedAtMs: deps.clock.now() }),
       ...(image.upload && { upload: image.upload }),
       ...(image.shelvedServer && { shelvedServer: image.shelvedServer }),
+      ...(image.unshelveAskedAtMs !== undefined && { unshelveAskedAtMs: image.unshelveAskedAtMs }),
       ...(image.data && { data: image.data }),
     };
     refuseOtherFormat(next, image);

@@ -278,6 +278,45 @@ describe("images of Glance", () => {
     expect([readdirSync(rig.dir), rig.glance.images.size]).toEqual([[], 0]);
   });
 
+  test("the image of a server that was unshelved goes in Glance, and its file stays until the server ends", async () => {
+    const shelved = async () => {
+      const image = { ...snapshot(), shelvedServer: randomUUID() };
+      await rig.images.begin(image, null, rig.ann);
+      await rig.copyDisk(image.id, tinyQcow2());
+      await finish(image);
+      return image;
+    };
+    const [unshelved, failed, other] = [await shelved(), await shelved(), await begun()];
+    for (const { id } of [unshelved, failed, other, snapshot()]) await rig.images.noteUnshelving(id);
+    const asked = async () => (await rig.images.unshelving(null, 10)).map(({ id }) => id);
+    expect(new Set(await asked())).toEqual(new Set([unshelved.id, failed.id]));
+    rig.glance.broken = 503;
+    await expect(rig.images.hideUnshelved(unshelved.id)).rejects.toMatchObject({ code: "unreachable" });
+    rig.glance.broken = null;
+    expect(await asked()).toContain(unshelved.id);
+    for (let times = 0; times < 2; times += 1) await rig.images.hideUnshelved(unshelved.id);
+    await rig.images.keepShelved(failed.id);
+    expect(await asked()).toEqual([]);
+    expect([await rig.show(unshelved.id), (await rig.show(failed.id))?.["status"]]).toEqual([null, "active"]);
+    expect(readdirSync(rig.dir)).toContain(`${unshelved.id}.qcow2`);
+    expect(await rig.store.image(unshelved.id)).toMatchObject({ shelvedServer: unshelved.shelvedServer });
+    rig.store.endedShelved = async () => [unshelved.id];
+    await rig.images.endShelved();
+    expect(readdirSync(rig.dir)).toEqual([`${failed.id}.qcow2`]);
+  });
+
+  test("the image of an unshelved server stays in Glance if its owner has protected it", async () => {
+    const image = { ...snapshot(), shelvedServer: randomUUID() };
+    await rig.images.begin(image, null, rig.ann);
+    await rig.copyDisk(image.id, tinyQcow2());
+    await finish(image);
+    const stored = rig.glance.images.get(image.id);
+    if (stored) rig.glance.images.set(image.id, { ...stored, fields: { ...stored.fields, protected: true } });
+    await rig.images.noteUnshelving(image.id);
+    await rig.images.hideUnshelved(image.id);
+    expect([rig.glance.images.has(image.id), await rig.images.unshelving(null, 10)]).toEqual([true, []]);
+  });
+
   test("an image that Glance refuses to register is not made", async () => {
     const image = snapshot();
     const foreign = { ...image, id: randomUUID(), owner: "bob" };

@@ -13,6 +13,7 @@ import type {
   ImageService,
   ServiceImage,
   SnapshotImage,
+  UnshelvedImage,
 } from "../../../core/stores/api/image-service.ts";
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
@@ -30,6 +31,11 @@ const UPLOADS_MAX = 4;
 /** Another machine may see a file that a host has written only after a while. It counts from when this process first looks for the file. */
 const FILE_APPEARS_MS = 300_000;
 
+type GlanceImageStore = Pick<
+  ImageStore,
+  "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved" | "unshelveAsked"
+>;
+
 /**
  * The images of Glance. Images are looked up and registered in the caller's name. What happens later, when the caller's token may have
  * expired, is done in this service's own name: the upload of copied disks, and the removal of what they replace.
@@ -39,7 +45,7 @@ const FILE_APPEARS_MS = 300_000;
  */
 export class GlanceImages implements ImageService {
   readonly #glance: GlanceClient;
-  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved">;
+  readonly #store: GlanceImageStore;
   readonly #files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
   readonly #wanted: Pick<WantedImages, "want">;
   readonly #events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
@@ -55,7 +61,7 @@ export class GlanceImages implements ImageService {
   constructor(
     deps: {
       readonly glance: GlanceClient;
-      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved">;
+      readonly store: GlanceImageStore;
       readonly files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
       readonly wanted: Pick<WantedImages, "want">;
       readonly events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
@@ -176,17 +182,46 @@ export class GlanceImages implements ImageService {
   /** The row goes last, so a process that dies in between leaves an image that is removed by a later call. */
   async endShelved(): Promise<void> {
     await this.#ended.removeEach(async (id) => {
-      try {
-        await this.#glance.remove(id);
-      } catch (error) {
-        const isRefused = error instanceof NeighbourError && error.code === "refused";
-        // Its owner has protected it in Glance, so it stays, with its file.
-        if (isRefused && (await this.#glance.image(id, null))?.isProtected) return;
-        throw error;
-      }
+      // Its owner has protected it in Glance, so it stays, with its file.
+      if ((await this.#removeUnprotected(id)) === "protected") return;
       await this.#files.remove(id);
       await this.#store.deleteImage(id, this.#clock.now());
     });
+  }
+
+  async noteUnshelving(id: string): Promise<void> {
+    const unshelveAskedAtMs = this.#clock.now();
+    await this.#store.updateImage(id, (image) =>
+      image.shelvedServer === undefined ? image : { ...image, unshelveAskedAtMs },
+    );
+  }
+
+  async unshelving(after: string | null, limit: number): Promise<readonly UnshelvedImage[]> {
+    const asked = await this.#store.unshelveAsked(after, limit);
+    return asked.filter(
+      (image): image is UnshelvedImage => image.unshelveAskedAtMs !== undefined && image.shelvedServer !== undefined,
+    );
+  }
+
+  /** The row stays, too, for the file that it is about. It says last that Glance has been told. */
+  async hideUnshelved(id: string): Promise<void> {
+    await this.#removeUnprotected(id);
+    await this.keepShelved(id);
+  }
+
+  async keepShelved(id: string): Promise<void> {
+    await this.#store.updateImage(id, ({ unshelveAskedAtMs: _, ...image }) => image);
+  }
+
+  async #removeUnprotected(id: string): Promise<"removed" | "protected"> {
+    try {
+      await this.#glance.remove(id);
+      return "removed";
+    } catch (error) {
+      const isRefused = error instanceof NeighbourError && error.code === "refused";
+      if (isRefused && (await this.#glance.image(id, null))?.isProtected) return "protected";
+      throw error;
+    }
   }
 
   /** Glance is asked first, so that an image is not forgotten while Glance has it. The file stays, since a host may still write to it. */

@@ -8,6 +8,7 @@ import {
   type ServiceImage,
   type SnapshotImage,
   serviceImageOf,
+  type UnshelvedImage,
 } from "../../../core/stores/api/image-service.ts";
 import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -128,6 +129,17 @@ export class OwnImages implements ImageService {
   async endShelved(): Promise<void> {
     await this.#ended.removeEach((id) => this.abandon(id));
   }
+
+  /** The api's own images stay after that, because a file of a deleted image counts as one that nothing needs (`berth image prune`). */
+  async noteUnshelving(): Promise<void> {}
+
+  async unshelving(): Promise<readonly UnshelvedImage[]> {
+    return [];
+  }
+
+  async hideUnshelved(): Promise<void> {}
+
+  async keepShelved(): Promise<void> {}
 
   async abandon(id: string): Promise<void> {
     await this.#store.deleteImage(id, this.#clock.now());

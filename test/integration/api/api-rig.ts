@@ -69,32 +69,25 @@ export interface RigCell {
 export class ApiRig {
   readonly store: ApiStore;
   readonly cells: ReadonlyMap<string, RigCell>;
+  readonly #requests: Pick<ApiStore, "requests"> = { requests: (uuids) => this.store.requests(uuids) };
   readonly api: ApiService;
   readonly operators = new MemoryAggregateStore({ clock });
   readonly hostMap = new MemoryHostMapStore();
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(clock);
   readonly moves = new MemoryMoveStore(clock);
+  readonly images = new MemoryImageStore(this.#requests);
   readonly quotas: MemoryQuotaStore;
   readonly softDeletions: MemorySoftDeletionStore | null;
   readonly keypairs = new MemoryKeypairStore();
   readonly consoleTokens = new MemoryConsoleTokenStore();
-  readonly networkPorts = new MemoryPortStore(clock, {
-    requests: { requests: (uuids) => this.store.requests(uuids) },
-  });
-  readonly portNotes = new MemoryPortNoteStore(clock, {
-    requests: { requests: (uuids) => this.store.requests(uuids) },
-  });
+  readonly networkPorts = new MemoryPortStore(clock, { requests: this.#requests });
+  readonly portNotes = new MemoryPortNoteStore(clock, { requests: this.#requests });
   readonly networking = new MemoryNetworking({ newId: randomUUID });
-  readonly volumes = new MemoryVolumeStore(clock, {
-    requests: { requests: (uuids) => this.store.requests(uuids) },
-  });
+  readonly volumes = new MemoryVolumeStore(clock, { requests: this.#requests });
   readonly #brokers: MemoryBroker[] = [];
   readonly #undescribed: ReadonlySet<string>;
-  readonly reservations = new MemoryReservationStore({
-    clock,
-    requests: { requests: (uuids) => this.store.requests(uuids) },
-  });
+  readonly reservations = new MemoryReservationStore({ clock, requests: this.#requests });
   readonly toldSchedulers: string[] = [];
   /** While this is true the API tier's bus accepts nothing. */
   busDown = false;
@@ -135,7 +128,7 @@ export class ApiRig {
         groups: new MemoryServerGroupStore({ requests: this.store }),
         reservations: this.reservations,
         decisions: this.decisions,
-        images: new MemoryImageStore(this.store),
+        images: this.images,
         imageFiles,
         glance,
         moves: this.moves,

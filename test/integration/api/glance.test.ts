@@ -14,6 +14,7 @@ import { eventually } from "../../rigs/eventually.ts";
 import { type FakeGlance, startFakeGlance } from "../../rigs/fake-glance.ts";
 import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../rigs/fake-keystone.ts";
 import { ApiRig } from "./api-rig.ts";
+import { attachmentCalls } from "./attachment-calls.ts";
 
 let keystone: FakeKeystone;
 let glance: FakeGlance;
@@ -58,6 +59,8 @@ afterEach(async () => {
   await Promise.all([keystone.close(), glance.close()]);
   rmSync(dir, { recursive: true });
 });
+
+const { finish, openTask } = attachmentCalls(() => rig);
 
 const as = (project: string) => ({ "x-auth-token": project, "openstack-api-version": "compute 2.35" });
 
@@ -123,6 +126,21 @@ test("a rebuild or rescue that is refused makes no api fetch the data of its ima
   const rescue = { rescue: { rescue_image_ref: other } };
   expect((await rig.post(`/v2.1/servers/${second}/action`, rescue, as("ann"))).statusCode).toBe(200);
   await eventually("the rescue's image", isFetched);
+});
+
+test("the image of an offloaded server is noted when the server is asked to be unshelved, and stays in Glance until that has happened", async () => {
+  const uuid = await rig.bootActive("north", 0, { imageRef: await upload() }, as("ann"));
+  const act = (action: string, who: string) =>
+    rig.post(`/v2.1/servers/${uuid}/action`, { [action]: null }, as(who)).then(({ statusCode }) => statusCode);
+  expect(await act("shelve", "ann")).toBe(202);
+  await finish(uuid, "succeed");
+  expect(await act("shelveOffload", "admin")).toBe(202);
+  const imageId = openTask(uuid)?.id ?? "";
+  await finish(uuid, "snapshotting", "offloading", "succeed");
+  expect(await rig.images.unshelveAsked(null, 10)).toEqual([]);
+  expect(await act("unshelve", "ann")).toBe(202);
+  expect(await rig.images.unshelveAsked(null, 10)).toMatchObject([{ id: imageId, shelvedServer: uuid }]);
+  expect(glance.images.has(imageId)).toBe(true);
 });
 
 test("while Glance does not answer, callers are asked to try again", async () => {

@@ -169,11 +169,13 @@ create table images (
   deleted_at_ms bigint,
   data jsonb,
   shelved_server uuid,
+  unshelve_asked_at_ms bigint,
   constraint images_pkey PRIMARY KEY (id)
 );
 CREATE INDEX images_listed ON public.images USING btree (created_at_ms DESC, id) WHERE (deleted_at_ms IS NULL);
 CREATE INDEX images_of_shelved_servers ON public.images USING btree (shelved_server) WHERE ((shelved_server IS NOT NULL) AND (deleted_at_ms IS NULL));
 CREATE INDEX images_owner ON public.images USING btree (owner) WHERE (deleted_at_ms IS NULL);
+CREATE INDEX images_unshelve_asked ON public.images USING btree (id) WHERE ((unshelve_asked_at_ms IS NOT NULL) AND (deleted_at_ms IS NULL));
 CREATE INDEX images_upload ON public.images USING btree (id) WHERE (upload IS NOT NULL);
 
 create table keypairs (

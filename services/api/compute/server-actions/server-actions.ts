@@ -132,9 +132,13 @@ const unshelve: RunAction = async (deps, one, options) => {
   requireMayUnshelve(one.body, one.call);
   const target = await findTarget(deps, one.call, one);
   switch (target.server.status) {
-    case "SHELVED_OFFLOADED":
+    case "SHELVED_OFFLOADED": {
+      // The note comes first, and the server's cell says later what has become of it, so it does no harm if the call is refused.
+      const { diskImageRef } = target.server.spec;
+      if (diskImageRef !== "") await deps.images?.noteUnshelving(diskImageRef);
       await move(deps, target, readUnshelve, one, options);
       return ACCEPTED;
+    }
     case "SHELVED":
       await readUnshelve({ ...deps, ...options }, target, one.body, one.call);
       await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });

@@ -5,9 +5,13 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { UnshelvedImages } from "./unshelved-images.ts";
 
 /** The images that are made from servers. */
-type SnapshotPort = Pick<ImageService, "unfinished" | "markSaving" | "finish" | "abandon" | "endShelved">;
+type SnapshotPort = Pick<
+  ImageService,
+  ("unfinished" | "markSaving" | "finish" | "abandon" | "endShelved") | ("unshelving" | "hideUnshelved" | "keepShelved")
+>;
 
 /** How often images of shelved servers that nothing needs any longer are looked for. */
 const SWEEP_MS = 5_000;
@@ -30,6 +34,7 @@ export class SnapshotSettler {
   readonly #settleMs: number;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<SnapshotImage>;
+  readonly #unshelved: UnshelvedImages;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -44,6 +49,7 @@ export class SnapshotSettler {
   ) {
     this.#images = deps.images;
     this.#rounds = new PagedRounds((after, limit) => deps.images.unfinished(after, limit));
+    this.#unshelved = new UnshelvedImages(deps);
     this.#store = deps.store;
     this.#cells = deps.cells;
     this.#clock = deps.clock;
@@ -65,13 +71,15 @@ export class SnapshotSettler {
     return this.#ticker.stop();
   }
 
-  /** Looks at the images whose upload has not ended, and at times at those of shelved servers. Rejects as the API database does. */
+  /** Looks at the images whose upload has not ended, at those of servers that are being unshelved, and at times at those of shelved servers. Rejects as the API database does. */
   async settle(): Promise<void> {
     if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
       this.#sweptAtMs = this.#clock.monotonic();
       // Images that cannot be removed now are tried again at the next sweep, and the others are settled nevertheless.
       await this.#images.endShelved().catch((error: unknown) => this.#events.snapshotsNotSettled(error));
     }
+    // An image service that does not answer keeps no images that are being made from being looked at.
+    await this.#unshelved.settle().catch((error: unknown) => this.#events.snapshotsNotSettled(error));
     await this.#rounds.run(async (page) => {
       for (const image of page) await this.#settleOne(image);
     });
