@@ -79,6 +79,8 @@ export interface MachineInterface {
   readonly id?: string | undefined;
   /** The slot that the interface is in, from 1 on. In a machine without that slot, QEMU chooses the place. */
   readonly slot?: number | undefined;
+  /** Whether the guest was asked to release the interface, so that QEMU may have it or not. Absent when it was not. */
+  readonly isLeaving?: true | undefined;
 }
 
 /**

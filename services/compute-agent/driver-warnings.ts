@@ -39,6 +39,11 @@ export function driverWarnings(logger: Logger) {
         { host, serverUuid, attemptId, err: error },
         "the state of a guest could not be found out, so the guest is left alone",
       ),
+    onInterfacesLeft: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
+      logger.warn(
+        { host, serverUuid, attemptId, err: error },
+        "the agent ended in the middle of a change of a guest's interfaces, and its next process cannot complete the change; attach or detach the interface again, or stop and start the server",
+      ),
     onWithoutInterfaces: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.error(
         { host, serverUuid, attemptId, err: error },

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { vi } from "vitest";
+import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { QemuGuest } from "../../adapters/qemu/qemu-guest.ts";
 import { findRunningQemu, type RunningQemu } from "../../adapters/qemu/running-qemu.ts";
@@ -11,6 +12,7 @@ import { eventually } from "./eventually.ts";
 import {
   type GuestOnDisk,
   guestsOnDisk,
+  interfacesInQemu,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
@@ -50,11 +52,12 @@ export function makeMortal(): void {
 
 /** A host with one guest, whose agents die and follow each other. */
 export class MortalHost {
-  readonly dir: QemuGuestsDir = makeQemuGuestsDir(quickNanoImage());
+  readonly dir: QemuGuestsDir;
   name: GuestName;
   driver: QemuDriver;
 
-  constructor(host: string) {
+  constructor(host: string, image = quickNanoImage()) {
+    this.dir = makeQemuGuestsDir(image);
     this.name = { host, serverUuid: SERVER.uuid, attemptId: `${randomUUID()}/0` };
     this.driver = this.#open();
   }
@@ -116,10 +119,30 @@ export class MortalHost {
     );
     const isDead = await Promise.race([died, order(this.driver).then(() => false)]);
     lifetimes.delete(this.dir.path);
+    await this.replaceAgent(state);
+    return isDead;
+  }
+
+  /** Lets the next agent adopt the guest, after `between`, during which no agent is connected to it. */
+  async replaceAgent(state: KeptState, between: () => Promise<void> = async () => undefined): Promise<void> {
     this.driver.close();
+    await between();
     this.driver = this.#open();
     await this.driver.adopt([{ ...this.name, state }]);
-    return isDead;
+  }
+
+  /** The MAC addresses of the interfaces that the guest's QEMU has, when the guest is at rest, and those in its record. */
+  async interfaces(
+    state: KeptState,
+  ): Promise<{ readonly inQemu: readonly string[]; readonly recorded: readonly string[] }> {
+    let inQemu: readonly string[] = [];
+    await this.replaceAgent(state, async () => {
+      const { macs, ends } = await interfacesInQemu(this.guest.dir);
+      if (ends.length !== macs.length) throw new Error(`QEMU has the interfaces ${macs} and the network ends ${ends}`);
+      inQemu = macs;
+    });
+    const { interfaces } = readGuestRecord(this.guest.dir)?.machine ?? { interfaces: [] };
+    return { inQemu, recorded: interfaces.map(({ mac }) => mac).sort() };
   }
 
   #open(): QemuDriver {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { removeGuestDir } from "../../adapters/qemu/qemu-guest.ts";
+import { QmpClient } from "../../adapters/qemu/qmp-client.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { parseNumberList } from "../../core/discovery/parse-values.ts";
@@ -36,6 +37,22 @@ export function whyNotTwoCpus(): string | null {
   const allowed = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "";
   const cpus = parseNumberList(allowed) ?? [];
   return cpus.includes(0) && cpus.includes(1) ? null : `this process may use the CPUs ${allowed}, and not both 0 and 1`;
+}
+
+/**
+ * The MAC addresses of the interfaces that the QEMU in a guest's directory has, and the names of their network ends, also of those that no interface uses.
+ * No agent may be connected to it, since QEMU serves one client at a time.
+ */
+export async function interfacesInQemu(dir: string): Promise<{ readonly macs: string[]; readonly ends: string[] }> {
+  const client = await QmpClient.connect(join(dir, GUEST_FILES.monitor));
+  try {
+    const shown = await client.execute("human-monitor-command", { "command-line": "info network" });
+    const found = [...String(shown).matchAll(/(\S+): index=\d+,type=(\w+)(?:.*macaddr=([0-9a-f:]+))?/g)];
+    const ends = found.filter(([, , type]) => type !== "nic").map(([, name = ""]) => name);
+    return { macs: found.flatMap(([, , , mac]) => mac ?? []).sort(), ends };
+  } finally {
+    client.close();
+  }
 }
 
 /** Whether the QEMU in a guest's directory has the file open. */

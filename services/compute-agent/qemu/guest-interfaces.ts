@@ -18,7 +18,7 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
  * Gives the guest these interfaces and no others. The record names an interface before QEMU gets it, and until QEMU has released it, so that an agent that
- * dies in between leaves none that its next process does not know of. `bridge` is that of further interfaces; null for QEMU's own network.
+ * dies in between leaves none that its next process does not know of. It says before the guest is asked to release one, so that the next process does not plug it again. `bridge` is that of further interfaces; null for QEMU's own network.
  */
 export async function changeInterfaces(
   guest: QemuGuest,
@@ -26,20 +26,25 @@ export async function changeInterfaces(
   { bridge, functions, signal }: InterfaceControl,
 ): Promise<void> {
   const { machine, receives, isSuspended } = guest.record;
-  const present = namedInterfaces(machine);
+  const recorded = namedInterfaces(machine);
+  const present = recorded.map(staying);
   const emulated = await followPorts(guest, wanted, { functions, signal });
   const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
   const added = desired.filter((one) => !present.includes(one));
   const removed = present.filter((one) => !desired.includes(one));
-  const isSame = added.length === 0 && removed.length === 0;
+  const isSame = added.length === 0 && removed.length === 0 && recorded.every(({ isLeaving }) => isLeaving !== true);
   // Such a guest has the same interfaces as the one from which its memory comes.
   if (isSame && (isSuspended || receives === "memory")) return;
   const record = (interfaces: readonly NamedInterface[]) =>
     guest.change({ machine: { ...guest.record.machine, interfaces } });
   if (!(await mayChangeDevices(guest, "interfaces"))) return isSame ? undefined : record(desired);
-  for (const one of added) refuseUnfit(machine, one);
+  for (const one of added) {
+    const reason = whyUnfit(machine, one);
+    if (reason !== null) throw new QemuError("state", reason);
+  }
   let left: readonly NamedInterface[] = present;
   for (const one of removed) {
+    await record(left.map((other) => (other === one ? { ...one, isLeaving: true } : other)));
     await unplugInterface(guest, one.id, signal);
     left = left.filter((other) => other !== one);
     await record(left);
@@ -152,8 +157,16 @@ const isOfPort = ({ portId, mac }: NamedInterface, one: GuestInterface): boolean
 
 const macOfInterface = ({ portId, macAddress }: GuestInterface): string => macAddress ?? macOf(portId);
 
-/** Gives the machine the metadata address, and slots for interfaces with its interfaces in them, if it lacks them. The guest must have no QEMU, and no saved memory. */
+/**
+ * Gives the machine the metadata address, and slots for interfaces with its interfaces in them, if it lacks them, and takes those from it that the guest was asked to release.
+ * The guest must have no QEMU, and no saved memory.
+ */
 export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
+  const areStaying = guest.record.machine.interfaces.every(({ isLeaving }) => isLeaving !== true);
+  if (!areStaying) {
+    const interfaces = namedInterfaces(guest.record.machine).filter(({ isLeaving }) => isLeaving !== true);
+    await guest.change({ machine: { ...guest.record.machine, interfaces } });
+  }
   const { machine } = guest.record;
   if (machine.hasMetadataAddress !== true) await guest.change({ machine: { ...machine, hasMetadataAddress: true } });
   if (machine.interfaceSlots !== undefined) return;
@@ -169,22 +182,25 @@ export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
   });
 }
 
+const staying = ({ isLeaving: _, ...one }: NamedInterface): NamedInterface => one;
+
 /** Gives the machine the host's present setting. The guest must have no QEMU. */
 export async function followUserNetwork(guest: QemuGuest, userNetwork: UserNetwork): Promise<void> {
   const { machine } = guest.record;
   if ((machine.userNetwork ?? "open") !== userNetwork) await guest.change({ machine: { ...machine, userNetwork } });
 }
 
-const namedInterfaces = ({ interfaces }: VirtualMachine): readonly NamedInterface[] =>
+/** The machine's interfaces, also those that the guest was asked to release. */
+export const namedInterfaces = ({ interfaces }: VirtualMachine): readonly NamedInterface[] =>
   interfaces.map((one, index) => ({ ...one, id: one.id ?? `net${index}` }));
 
-/** Refuses an interface that a guest cannot get while it runs. It gets it when it is stopped and started. */
-function refuseUnfit({ interfaceSlots = 0, bridge }: VirtualMachine, one: NamedInterface): void {
+/** Why the guest cannot get the interface while it runs, or null if it can. It gets it when it is stopped and started. */
+export function whyUnfit({ interfaceSlots = 0, bridge }: VirtualMachine, one: NamedInterface): string | null {
   const remedy = "stop the server, attach the interface, and start the server";
-  if (interfaceSlots === 0)
-    throw new QemuError("state", `the guest was built without slots for further interfaces: ${remedy}`);
+  if (interfaceSlots === 0) return `the guest was built without slots for further interfaces: ${remedy}`;
   if (one.slot === undefined || one.slot > interfaceSlots)
-    throw new QemuError("state", `all ${interfaceSlots} slots for interfaces of the guest are taken: ${remedy}`);
+    return `all ${interfaceSlots} slots for interfaces of the guest are taken: ${remedy}`;
   if (one.bridge !== null && bridge == null)
-    throw new QemuError("state", `the guest was started without the right to use a bridge: ${remedy}`);
+    return `the guest was started without the right to use a bridge: ${remedy}`;
+  return null;
 }

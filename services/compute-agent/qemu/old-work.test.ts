@@ -33,6 +33,7 @@ beforeEach(async () => {
     snapshots: new SnapshotStore(dir, ".qcow2", images),
     calledOff: new CalledOffMoves(clock, async () => undefined),
     onUnknown: (_, error) => unknown.push(error),
+    onInterfacesLeft: (_, error) => unknown.push(error),
   });
 });
 

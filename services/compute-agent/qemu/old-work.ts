@@ -1,7 +1,9 @@
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
+import { completeInterfaces } from "./complete-interfaces.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import type { KnownGuests } from "./known-guests.ts";
 import { endOldSnapshot } from "./snapshot-guest.ts";
@@ -12,16 +14,21 @@ interface OldWorkDeps {
   readonly calledOff: CalledOffMoves;
   /** Called for each guest whose old work cannot be ended now. */
   readonly onUnknown: (guest: GuestName, error: unknown) => void;
+  /** Called for each guest whose interfaces differ from its record and cannot be changed. */
+  readonly onInterfacesLeft: (guest: GuestName, error: unknown) => void;
 }
 
 /**
- * The moves and the copies of disks that were begun for guests and are no longer wanted: those of the agent's last process, of which a conductor repeats its orders, and those that
- * could not be ended when they failed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
+ * What was begun for guests and has no end: the moves and the copies of disks of the agent's last process, of which a conductor repeats its orders, and those that could not be
+ * ended when they failed; and the changes of interfaces of the last process, which nobody repeats, so they are completed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
  */
 export class OldWork {
   readonly #deps: OldWorkDeps;
   /** The guests whose old work is being ended. */
   readonly #ending = new Map<string, Promise<void>>();
+  /** The guests whose interfaces could not be compared with the record yet, since their QEMU did not answer. */
+  readonly #uncompared = new Set<string>();
+  readonly #closing = new AbortController();
 
   constructor(deps: OldWorkDeps) {
     this.#deps = deps;
@@ -44,19 +51,27 @@ export class OldWork {
     const guest = await guests.existing(name);
     if (guest.record.copiesTo !== undefined) await this.#once(name, () => endOldSnapshot(guest, snapshots));
     await calledOff.end(name, guest);
+    if (this.#uncompared.has(keyOf(name))) await this.#once(name, () => this.#completeInterfaces(name, guest));
     return guest;
   }
 
   /** Leaves the old work of a guest that is being destroyed to its own end. */
   forget(name: GuestName): void {
     this.#ending.delete(keyOf(name));
+    this.#uncompared.delete(keyOf(name));
+  }
+
+  /** Leaves what is under way to the agent's next process. */
+  close(): void {
+    this.#closing.abort();
   }
 
   async #endOfLastProcess(name: GuestName): Promise<void> {
     const { guests, snapshots, calledOff, onUnknown } = this.#deps;
     let toAttemptId: string | undefined;
+    let guest: QemuGuest | null;
     try {
-      const guest = await guests.findLeft(name);
+      guest = await guests.findLeft(name);
       if (guest === null) return;
       const { handedTo } = guest.record;
       if (handedTo?.isDone === false) toAttemptId = handedTo.attemptId;
@@ -67,6 +82,25 @@ export class OldWork {
       if (!this.#ending.has(keyOf(name))) return;
       onUnknown(name, error);
       if (toAttemptId !== undefined) calledOff.add(name, toAttemptId);
+      this.#uncompared.add(keyOf(name));
+      return;
+    }
+    await this.#completeInterfaces(name, guest);
+  }
+
+  /** Never rejects: a guest without one of its interfaces obeys its orders all the same. */
+  async #completeInterfaces(name: GuestName, guest: QemuGuest): Promise<void> {
+    const key = keyOf(name);
+    const isKnown = () => this.#ending.has(key) && !this.#closing.signal.aborted;
+    this.#uncompared.delete(key);
+    try {
+      await completeInterfaces(guest, this.#closing.signal);
+    } catch (error) {
+      // It may have been destroyed meanwhile.
+      if (!isKnown()) return;
+      this.#deps.onInterfacesLeft(name, error);
+      // QEMU refuses the same again. What it did not answer is asked once more with the guest's next order.
+      if (!(error instanceof QemuError)) this.#uncompared.add(key);
     }
   }
 

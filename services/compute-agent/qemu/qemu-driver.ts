@@ -105,6 +105,7 @@ export class QemuDriver implements Driver {
     this.#oldWork = new OldWork({
       ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff },
       onUnknown: (name, error) => options.onUnknown?.(name, error),
+      onInterfacesLeft: (name, error) => options.onInterfacesLeft?.(name, error),
     });
   }
 
@@ -177,6 +178,7 @@ export class QemuDriver implements Driver {
     this.#trimmer.close();
     this.#functions.close();
     this.#calledOff.close();
+    this.#oldWork.close();
     this.#storage.close();
     for (const guest of this.#guests.all()) guest.detach();
   }
