@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { constants, readFileSync } from "node:fs";
-import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { type FileHandle, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -42,6 +42,9 @@ export interface GuestRecord {
   /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
 }
+
+/** A file that has neither the name of the record nor that of the spare, and belongs to one write. */
+const UNFINISHED = /^guest\.json\.[0-9a-f-]+\.new$/;
 
 /** Room that is kept beside the record for the next one: records are smaller. */
 const SPARE_BYTES = 16_384;
@@ -87,6 +90,15 @@ async function writeAll(file: FileHandle, text: Buffer): Promise<void> {
     done += (await file.write(text, done, text.length - done, done)).bytesWritten;
 }
 
+/**
+ * Removes what writes of earlier processes, which ended in the middle, left in the directory. It is not used for another record, since such a write may still be carried out. No
+ * write may be under way in this process. The next write makes the spare file that is missing then.
+ */
+export async function removeUnfinishedRecords(dir: string): Promise<void> {
+  const left = (await readdir(dir)).filter((name) => UNFINISHED.test(name));
+  for (const name of left) await rm(join(dir, name), { force: true });
+}
+
 /** Removes the record of a guest that is being destroyed. */
 export async function removeGuestRecord(dir: string): Promise<void> {
   await rm(join(dir, FILE), { force: true });
@@ -97,6 +109,23 @@ export async function loadGuestRecord(dir: string): Promise<GuestRecord | null> 
   const text = await readFile(join(dir, FILE), "utf8").catch((error: unknown) => nullIfAbsent(dir, error));
   return text === null ? null : recordIn(dir, text);
 }
+
+/**
+ * The record as `loadGuestRecord` finds it, or null when it is missing or damaged, and will stay so. Rejects with a QemuError when it cannot be read now: it may say more the next time.
+ */
+export async function loadRecordUnlessDamaged(dir: string): Promise<GuestRecord | null> {
+  const text = await readFile(join(dir, FILE), "utf8").catch((error: NodeJS.ErrnoException) =>
+    NO_FILES.includes(error.code ?? "") ? null : nullIfAbsent(dir, error),
+  );
+  try {
+    return text === null ? null : recordIn(dir, text);
+  } catch {
+    return null;
+  }
+}
+
+/** The errors of names that are none of files: something else has the name, or a file is in the directory's place. */
+const NO_FILES: readonly string[] = ["EISDIR", "ENOTDIR"];
 
 /**
  * The same as `loadGuestRecord`, but stands still until the storage answers. So it is not for an agent, which has other guests.

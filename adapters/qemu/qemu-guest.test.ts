@@ -1,6 +1,19 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,6 +45,24 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
     server.close();
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+test("the first change of a record removes what a process left that was killed in the middle of one, and leaves room for the next one again", async () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-guest-")));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  await QemuGuest.create(dir, guestRecord());
+  // It is killed when the spare file bears the name of its write, which the storage may still carry out.
+  const unfinished = join(dir, `guest.json.${randomUUID()}.new`);
+  renameSync(join(dir, "guest.json.new"), unfinished);
+  const late = openSync(unfinished, "w");
+  onTestFinished(() => closeSync(late));
+  const guest = await QemuGuest.load(dir);
+  await guest?.change({ listensAt: "here" });
+  writeSync(late, "the late write");
+  expect(readdirSync(dir).sort()).toEqual(["guest.json", "guest.json.new"]);
+  expect([readGuestRecord(dir), readFileSync(join(dir, "guest.json.new")).length]).toEqual([guest?.record, 16_384]);
+  await guest?.change({ listensAt: "there" });
+  expect(readGuestRecord(dir)?.listensAt).toBe("there");
 });
 
 describe("a guest whose storage hangs", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { Turns } from "../../runtime/turns.ts";
-import { type GuestRecord, loadGuestRecord, writeGuestRecord } from "./guest-record.ts";
+import { type GuestRecord, loadGuestRecord, removeUnfinishedRecords, writeGuestRecord } from "./guest-record.ts";
 import { answerMetadata } from "./metadata-answer.ts";
 import { MetadataLink } from "./metadata-link.ts";
 import { pinThreads } from "./pin-threads.ts";
@@ -46,6 +46,8 @@ export class QemuGuest {
   readonly storage: StorageGate;
   #record: GuestRecord;
   readonly #changes = new Turns<"record">();
+  /** Whether an earlier process may have ended in the middle of a change of the record. */
+  #mayHaveUnfinished = true;
   /** The process that the guest's QEMU probably is. */
   #pid: number | null;
   #client: QmpClient | null = null;
@@ -104,7 +106,12 @@ export class QemuGuest {
   change(changes: Partial<GuestRecord>): Promise<void> {
     return this.#changes.take(["record"], async () => {
       const record = { ...this.#record, ...changes };
-      await this.storage.work(() => writeGuestRecord(this.dir, record));
+      await this.storage.work(async () => {
+        // This gives a guest without a spare file room for its record, also on a disk that is full.
+        if (this.#mayHaveUnfinished) await removeUnfinishedRecords(this.dir).catch(() => undefined);
+        this.#mayHaveUnfinished = false;
+        await writeGuestRecord(this.dir, record);
+      });
       this.#record = record;
     });
   }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -68,4 +68,18 @@ test("a damaged record is found without what it says, and keeps all guests from 
     ]),
   );
   await expect(dirs.all()).rejects.toThrow();
+});
+
+test("the record of a guest that is to be removed may be missing or damaged, but must not be one that cannot be read now", async () => {
+  const { dir, dirs } = await slowDirs(1, 0);
+  for (const name of ["none", "damaged", "directory", "unreadable"]) mkdirSync(join(dir, `guest-${name}`));
+  writeFileSync(join(dir, "guest-damaged", "guest.json"), "{");
+  mkdirSync(join(dir, "guest-directory", "guest.json"));
+  // The system refuses to read it (ELOOP), as it does with EIO when the storage is at fault.
+  symlinkSync("guest.json", join(dir, "guest-unreadable", "guest.json"));
+  writeFileSync(join(dir, "guest-file"), "");
+  for (const name of ["absent", "none", "damaged", "directory", "file"])
+    expect([name, await dirs.foundRecord(join(dir, `guest-${name}`))]).toEqual([name, null]);
+  expect((await dirs.foundRecord(join(dir, "guest-t0+0")))?.attemptId).toBe("t0/0");
+  await expect(dirs.foundRecord(join(dir, "guest-unreadable"))).rejects.toThrow(/guest\.json cannot be read: ELOOP/);
 });

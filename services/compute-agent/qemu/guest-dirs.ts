@@ -1,6 +1,6 @@
 import { mkdir, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { type GuestRecord, loadGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, loadGuestRecord, loadRecordUnlessDamaged } from "../../../adapters/qemu/guest-record.ts";
 import { forEachBounded } from "../../../runtime/for-each-bounded.ts";
 import type { StorageGate } from "../../../runtime/storage-gate.ts";
 
@@ -14,7 +14,7 @@ export interface GuestDir {
   readonly record: GuestRecord;
 }
 
-/** A guest's directory with its record, or null if the record cannot be read or is missing. */
+/** A guest's directory with its record, or null if the record is missing, damaged, or cannot be read now. */
 export interface FoundGuestDir {
   readonly dir: string;
   readonly record: GuestRecord | null;
@@ -54,15 +54,18 @@ export class GuestDirs {
     return found.flatMap(({ dir, record }) => (record === null ? [] : [{ dir, record }]));
   }
 
-  /** All guests, also those that are damaged. */
+  /** All guests, also those whose records are damaged or cannot be read now. So a null says nothing of what the guest has. */
   async found(): Promise<readonly FoundGuestDir[]> {
     await this.open();
     return this.#each(recordIfReadable);
   }
 
-  /** The record of a guest. Null if it is missing or damaged, since it must be possible to remove such a guest nevertheless. */
+  /**
+   * The record of a guest. Null if it is missing or damaged, since it must be possible to remove such a guest nevertheless. Rejects with a QemuError if it cannot be read now: what the
+   * guest has must not be forgotten with it.
+   */
   foundRecord(dir: string): Promise<GuestRecord | null> {
-    return this.storage.look(() => recordIfReadable(dir));
+    return this.storage.look(() => loadRecordUnlessDamaged(dir));
   }
 
   /** Each record is a call of its own: the directory may have those of many hosts, and many quick answers are no silence. */

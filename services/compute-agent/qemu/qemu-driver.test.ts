@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -300,6 +301,26 @@ describe("virtual functions that network cards were told of", () => {
     expect(ran[0]).toBe(CLEARED);
     expect(existsSync(dirOf(1))).toBe(false);
     expect(new FunctionNotes({ path: functionNotes(), boot: bootId() }).all().size).toBe(0);
+  });
+
+  test("and mediated devices are kept with the files of a guest whose record cannot be read now, and released when it can", async () => {
+    const uuid = "6f1f2ad0-7d3c-4d0b-8f0e-0c9b6a8c0002";
+    const remove = `/sys/bus/mdev/devices/${uuid}/remove`;
+    const sysroot = makeSysroot({ ...sriovCard(), [remove]: "" });
+    const guest = await runningGuest(1);
+    const devices = [{ kind: "mdev" as const, uuid, parent: "0000:41:00.0", type: "nvidia-35" }];
+    const pinning = { vcpus: [], held: [], emulator: [], memory: [], isBound: false, pageKib: null, devices };
+    await writeGuestRecord(dirOf(1), guestRecord({ ...guest, pinning }));
+    const [record, aside] = [join(dirOf(1), "guest.json"), join(dirOf(1), "aside")];
+    renameSync(record, aside);
+    symlinkSync("guest.json", record);
+    noted(1);
+    const one = openedWith({ sysroot });
+    await expect(one.destroy(guest)).rejects.toThrow(/guest\.json cannot be read: ELOOP/);
+    expect([ran, existsSync(aside), readFileSync(join(sysroot, remove), "utf8")]).toEqual([[], true, ""]);
+    renameSync(aside, record);
+    await one.destroy(guest);
+    expect([ran[0], existsSync(dirOf(1)), readFileSync(join(sysroot, remove), "utf8")]).toEqual([CLEARED, false, "1"]);
   });
 
   test("are cleared by the next process if their guests do not run, and tried again each minute while a card keeps them", async () => {
