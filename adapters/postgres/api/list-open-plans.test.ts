@@ -1,0 +1,79 @@
+import type { Pool, QueryConfig } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { listRequests } from "./list-requests.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
+
+const SERVERS = 3_000;
+const OPEN = 5;
+/** After as many executions, Postgres may keep a plan that is made without the values of the parameters. */
+const EXECUTIONS = 8;
+
+let database: TestDatabase;
+let pool: Pool;
+let store: PostgresApiStore;
+let asked: QueryConfig | undefined;
+let noted: Pool;
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  // A prepared statement and its kept plan belong to a connection.
+  pool = createPool({ url: database.url, applicationName: "open plans test", connectionsMax: 1, findsByKeys: true });
+  store = new PostgresApiStore(pool);
+  await store.accept(Array.from({ length: SERVERS }, (_, at) => serverSpec(at)));
+  // The statistics are those of a busy moment, after which few requests are left open.
+  for (const table of ["requests", "open_requests"]) await pool.query(`vacuum analyze ${table}`);
+  await pool.query("delete from open_requests where server_uuid <> all ($1)", [
+    Array.from({ length: OPEN }, (_, at) => serverId(at * 100)),
+  ]);
+  noted = new Proxy(pool, {
+    get(target, name) {
+      if (name !== "query") return Reflect.get(target, name);
+      return (query: QueryConfig) => {
+        asked = query;
+        return target.query(query);
+      };
+    },
+  });
+});
+afterAll(async () => {
+  await store.close();
+  await database.drop();
+});
+
+type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
+
+/** The kept plan of the last statement, after it was run once more. */
+async function keptPlan(): Promise<Plan> {
+  const values = (asked?.values ?? []).map((value) => (typeof value === "number" ? value : `'${value}'`));
+  const { rows } = await pool.query(`explain (analyze, format json) execute "${asked?.name}" (${values.join()})`);
+  return rows[0]["QUERY PLAN"][0].Plan;
+}
+
+/** The most rows that a node of the plan has read. */
+function rowsRead(plan: Plan): number {
+  const read = Number(plan["Actual Rows"]) + Number(plan["Rows Removed by Filter"] ?? 0);
+  return Math.max(read * Number(plan["Actual Loops"]), ...(plan.Plans ?? []).map(rowsRead));
+}
+
+const indexesOf = (plan: Plan): readonly unknown[] =>
+  [plan["Index Name"] ?? [], (plan.Plans ?? []).map(indexesOf)].flat(9);
+
+test.each([
+  ["newest-first", null],
+  ["newest-first", "project"],
+  ["oldest-first", null],
+  ["oldest-first", "project"],
+] as const)("a kept plan of the open requests after a marker reads no others (%s, project %s)", async (order, of) => {
+  const [first] = await listRequests(pool, { projectId: null, marker: null, limit: 1, order });
+  const projectId = of && (first?.spec.projectId ?? "");
+  const query = { projectId, marker: first?.serverUuid ?? null, limit: 1_000, order, open: true } as const;
+  const page = await listRequests(noted, query);
+  expect(page.length).toBeGreaterThan(0);
+  for (let execution = 1; execution < EXECUTIONS; execution += 1)
+    expect(await listRequests(noted, query)).toEqual(page);
+  const plan = await keptPlan();
+  expect(rowsRead(plan)).toBeLessThanOrEqual(2 * OPEN);
+  expect(indexesOf(plan)).toEqual(["requests_pkey"]);
+});
