@@ -3,7 +3,10 @@ import type { TempestVerdict } from "./tempest-runs.ts";
 /** Why tests fail with Berth that pass with Nova, with the beginnings of their names. */
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   "only Cinder may replace a volume, while it migrates it: newer Novas refuse it with the same words, and Debian's does not yet":
-    ["admin.test_volume_swap.TestVolumeSwap.test_volume_swap"],
+    [
+      "admin.test_volume_swap.TestVolumeSwap.test_volume_swap",
+      "admin.test_volumes_negative.VolumesAdminNegativeTest.test_update_attached_volume_with_nonexistent_volume_in_body",
+    ],
 };
 
 /**
