@@ -43,6 +43,7 @@ import type { Policy } from "../../../services/api/policy/policy.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
+import { FEW_PATHS } from "../../rigs/api-paths.ts";
 import { serversToldOf } from "../../rigs/servers-told-of.ts";
 import { strictClock } from "../../rigs/strict-clock.ts";
 import { collectUndescribed } from "./undescribed-answers.ts";
@@ -167,7 +168,7 @@ export class ApiRig {
         ...{ keystone, isUnknownProject },
         ...(policy !== null && { policy }),
       },
-      { ...DEFAULT_API_SETTINGS, cells: CELLS, ...settings },
+      { ...DEFAULT_API_SETTINGS, ...FEW_PATHS, cells: CELLS, ...settings },
     );
     this.#undescribed = collectUndescribed(this.api.http);
   }
@@ -265,21 +266,16 @@ export class ApiRig {
   }
 
   post(url: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
-    return this.call({
-      method: "POST",
-      url,
-      headers: { "content-type": "application/json", ...headers },
-      payload: JSON.stringify(body),
-    });
+    return this.#send("POST", url, body, headers);
   }
 
   put(url: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
-    return this.call({
-      method: "PUT",
-      url,
-      headers: { "content-type": "application/json", ...headers },
-      payload: JSON.stringify(body),
-    });
+    return this.#send("PUT", url, body, headers);
+  }
+
+  #send(method: "POST" | "PUT", url: string, body: unknown, headers: Record<string, string>) {
+    const all = { "content-type": "application/json", ...headers };
+    return this.call({ method, url, headers: all, payload: JSON.stringify(body) });
   }
 
   delete(url: string, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {

@@ -8,6 +8,7 @@ import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts
 import type { TokenIdentity } from "../../../services/api/identity/token-identity.ts";
 import { computeDefaults } from "../../../services/api/policy/compute-rules.ts";
 import { Policy } from "../../../services/api/policy/policy.ts";
+import { ALL_PATHS } from "../../rigs/api-paths.ts";
 import { openApiErrors } from "../../rigs/openapi-errors.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -32,7 +33,7 @@ let document: {
 let operations: readonly { readonly name: string; readonly method: string; readonly path: string; of: Described }[];
 
 beforeAll(async () => {
-  rig = await ApiRig.start({ auth: "noauth2" });
+  rig = await ApiRig.start({ auth: "noauth2", ...ALL_PATHS });
   document = (await rig.get("/v2.1/openapi.json")).json();
   operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item)

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { hostName, providerOf } from "../../contract/cell-fixtures.ts";
+import { ALL_PATHS } from "../../rigs/api-paths.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -12,7 +13,7 @@ afterEach(() => rig.close());
 describe("versions", () => {
   it("lists the API's versions without authentication", async () => {
     await rig.close();
-    rig = await ApiRig.start({ auth: "noauth2" });
+    rig = await ApiRig.start({ auth: "noauth2", ...ALL_PATHS });
     const root = await rig.get("/");
     expect(root.json().versions).toMatchObject([
       { id: "v2.0", version: "" },

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { deleteTaskOf } from "../../../core/tasks/server-spec.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
+import { ALL_PATHS } from "../../rigs/api-paths.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -178,6 +179,8 @@ describe("GET /servers", () => {
   });
 
   it("shows only id, name and links, without asking a cell", async () => {
+    await rig.close();
+    rig = await ApiRig.start(ALL_PATHS);
     const uuid = await rig.boot();
     const answer = await rig.get("/compute/v2.1/servers");
     expect(answer.json()).toEqual({

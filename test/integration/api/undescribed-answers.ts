@@ -35,8 +35,18 @@ export function collectUndescribed(http: FastifyInstance): ReadonlySet<string> {
   return undescribed;
 }
 
+/** What is described of the routes that apis of this process have had, by their methods and paths. */
+const remembered = new Map<string, ReadonlyMap<string, object>>();
+
 /** The answers of every operation, by method and path. */
 function describedAnswers(routes: readonly KnownRoute[]): ReadonlyMap<string, object> {
+  const key = routes.map(({ method, url }) => `${method} ${url}`).join();
+  const described = remembered.get(key) ?? readAnswers(routes);
+  remembered.set(key, described);
+  return described;
+}
+
+function readAnswers(routes: readonly KnownRoute[]): ReadonlyMap<string, object> {
   return new Map(
     DOCUMENTS.flatMap(([prefix, describe]) =>
       Object.entries(describe(routes, prefix).paths as Paths).flatMap(([path, item]) =>

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ALL_PATHS } from "../../rigs/api-paths.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const PROJECT = "0123456789abcdef0123456789abcdef";
@@ -8,7 +9,7 @@ const json = { "content-type": "application/json" };
 
 let rig: ApiRig;
 beforeAll(async () => {
-  rig = await ApiRig.start({ auth: "noauth2" });
+  rig = await ApiRig.start({ auth: "noauth2", ...ALL_PATHS });
 });
 afterAll(() => rig.close());
 
