@@ -103,7 +103,11 @@ test("several servers have a volume that allows it, and one that loses it or end
   const [one, other] = [await boot(), await boot()];
   const disk = newVolume({ isBootable: true });
   const third = await boot([root(disk), root(id, { boot_index: -1, delete_on_termination: true })]);
-  for (const server of [one, other]) expect((await attach(server, id)).status).toBe(200);
+  for (const server of [one, other]) {
+    expect((await attach(server, id)).status).toBe(200);
+    // Cinder refuses a volume that is being attached to somebody else.
+    await isIn(id, "in-use");
+  }
   const users = () =>
     find(id)
       ?.attachedTo.map(({ serverUuid }) => serverUuid)
