@@ -45,7 +45,13 @@ export async function changeInterfaces(
   let left: readonly NamedInterface[] = present;
   for (const one of removed) {
     await record(left.map((other) => (other === one ? { ...one, isLeaving: true } : other)));
-    await unplugInterface(guest, one.id, signal);
+    try {
+      await unplugInterface(guest, one.id, signal);
+    } catch (error) {
+      // The caller hears that the guest keeps the interface. Only an agent that ends in the middle leaves the mark.
+      await record(left);
+      throw error;
+    }
     left = left.filter((other) => other !== one);
     await record(left);
   }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { MortalHost, makeMortal } from "../../../test/rigs/mortal-host.ts";
@@ -39,11 +39,16 @@ describe.skipIf(skipped !== null)(
   `an agent that dies while it changes a running guest's interfaces${skipped === null ? "" : ` (skipped: ${skipped})`}`,
   () => {
     beforeAll(makeMortal);
-    afterAll(() => vi.restoreAllMocks());
+    afterAll(async () => {
+      vi.restoreAllMocks();
+      await Promise.all(hosts.map((host) => host.remove()));
+    });
+    // Tests that run at once do not know which of them has ended.
+    const hosts: MortalHost[] = [];
 
     const booted = async (image = obligingNanoImage()) => {
       const host = new MortalHost("h1", image);
-      onTestFinished(() => host.remove());
+      hosts.push(host);
       await host.boot();
       return host;
     };
@@ -84,6 +89,24 @@ describe.skipIf(skipped !== null)(
         }
         expect([...seen]).toEqual(expect.arrayContaining([macsOf(before).join(), macsOf(after).join()]));
         await goesOnUnbroken(host);
+      },
+      TEST_MS,
+    );
+
+    test(
+      "long after a guest did not release one gives it back to the guest, whose server keeps it",
+      async () => {
+        const host = await booted();
+        await giving([FIRST])(host, host.driver);
+        await host.driver.power(host.name, "pause", NEVER);
+        await expect(giving([])(host, host.driver)).rejects.toThrow("release");
+        expect(recorded(host)).toEqual([FIRST.macAddress]);
+        // The guest heard of it all the same, and releases the interface as soon as it can.
+        await host.driver.power(host.name, "unpause", NEVER);
+        await host.ticksAfter(host.guest.ticks.length);
+        await host.replaceAgent("running");
+        await atRest(host);
+        expect(await host.interfaces("running")).toEqual({ inQemu: [FIRST.macAddress], recorded: [FIRST.macAddress] });
       },
       TEST_MS,
     );
