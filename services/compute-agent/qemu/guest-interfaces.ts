@@ -164,13 +164,13 @@ const isOfPort = ({ portId, mac }: NamedInterface, one: GuestInterface): boolean
 const macOfInterface = ({ portId, macAddress }: GuestInterface): string => macAddress ?? macOf(portId);
 
 /**
- * Gives the machine the metadata address, and slots for interfaces with its interfaces in them, if it lacks them, and takes those from it that the guest was asked to release.
- * The guest must have no QEMU, and no saved memory.
+ * Gives the machine the metadata address, and slots for interfaces with its interfaces in them, if it lacks them. It also has those that the guest was asked to release, since nobody
+ * has said that it did so, and its server still has their ports. The guest must have no QEMU, and no saved memory.
  */
 export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
   const areStaying = guest.record.machine.interfaces.every(({ isLeaving }) => isLeaving !== true);
   if (!areStaying) {
-    const interfaces = namedInterfaces(guest.record.machine).filter(({ isLeaving }) => isLeaving !== true);
+    const interfaces = namedInterfaces(guest.record.machine).map(staying);
     await guest.change({ machine: { ...guest.record.machine, interfaces } });
   }
   const { machine } = guest.record;

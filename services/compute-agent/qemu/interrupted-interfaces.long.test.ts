@@ -112,6 +112,19 @@ describe.skipIf(skipped !== null)(
     );
 
     test(
+      "and is told to boot the guest anew, gives it the interface that it was to release, since its server still has the port",
+      async () => {
+        const host = await booted(quickNanoImage());
+        await giving([FIRST])(host, host.driver);
+        await host.dieAt({ step: 2, takesLast: false }, "running", (driver) => giving([])(host, driver));
+        await host.driver.power(host.name, "hard-reboot", NEVER);
+        expect(await host.interfaces("running")).toEqual({ inQemu: [FIRST.macAddress], recorded: [FIRST.macAddress] });
+        expect(recorded(host)).toEqual([FIRST.macAddress]);
+      },
+      TEST_MS,
+    );
+
+    test(
       "in vain, since the guest does not release one, asks the guest again, and leaves what it does not release",
       async () => {
         const host = await booted(quickNanoImage());
