@@ -10,6 +10,8 @@ import type { RunningGuest } from "../../core/audit/facts.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
+/** The processes of a cloud that starts on a busy machine may leave a new connection waiting for longer than the 5 s of a service. */
+const CONNECT_MS = 60_000;
 
 /** A cell of separate processes, examined from inside through its own database. */
 export class E2eCell {
@@ -31,7 +33,8 @@ export class E2eCell {
     this.nats = cell.nats;
     this.database = cell.database;
     this.databaseUrl = cell.databaseUrl;
-    this.pool = createPool({ url: this.databaseUrl, applicationName: "e2e test", connectionsMax: 4 });
+    const pool = { applicationName: "e2e test", connectionsMax: 4, connectMs: CONNECT_MS };
+    this.pool = createPool({ url: this.databaseUrl, ...pool });
     this.store = new PostgresCellStore(this.pool);
     this.conductors = cell.conductors;
     this.agents = cell.agents;

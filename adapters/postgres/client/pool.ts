@@ -20,6 +20,8 @@ export interface PoolOptions {
   readonly connectionsMax?: number;
   /** Postgres gives up a statement after this time, 30,000 by default. */
   readonly statementTimeoutMs?: number;
+  /** A connection that is not made, or not free, within this time is given up, 5,000 by default. */
+  readonly connectMs?: number;
   /** A connection that was not used for this time is closed, unless it is the pool's last one; 30,000 by default. */
   readonly idleMs?: number;
   /** The pool's statements find rows by keys and read no whole table that has an index for them: see `BY_KEYS`. False by default. */
@@ -36,7 +38,7 @@ export interface PoolOptions {
 const BY_KEYS = "-c enable_seqscan=off -c enable_mergejoin=off -c jit=off";
 
 /**
- * A pool of connections in which everything has a limit: connecting, waiting for a connection (5 s), a statement, and a transaction that is
+ * A pool of connections in which everything has a limit: connecting, waiting for a connection (5 s by default), a statement, and a transaction that is
  * left open. Connects when it is first used, and then keeps one connection until it ends. Of several servers in the URL it uses the one that
  * accepts writes.
  */
@@ -46,7 +48,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionString: options.url,
     application_name: options.applicationName,
     max: options.connectionsMax ?? 10,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: options.connectMs ?? 5_000,
     idleTimeoutMillis: options.idleMs ?? 30_000,
     // A new session logs in and plans all of its statements again, which a lone call in a quiet cloud would wait for.
     min: 1,
