@@ -41,3 +41,34 @@ test("reads a page again whose work failed", async () => {
       .map(({ id }) => id),
   );
 });
+
+test("rows whose work fails keep no others, and are tried again", async () => {
+  const left = new Set(rowsOf(230).map(({ id }) => id));
+  const rounds = new PagedRounds(async (after, limit) =>
+    [...left]
+      .filter((id) => after === null || id > after)
+      .slice(0, limit)
+      .map((id) => ({ id })),
+  );
+  let tried: string[] = [];
+  let isStuck = (id: string) => id < "00007";
+  const work = async ({ id }: { readonly id: string }) => {
+    tried.push(id);
+    if (isStuck(id)) throw new Error(`no ${id}`);
+    left.delete(id);
+  };
+  const round = () => rounds.runEach("rows were not removed", async () => work);
+  await expect(round()).rejects.toThrow(/^5 rows were not removed$/);
+  expect(tried).toEqual(["00000", "00001", "00002", "00003", "00004"]);
+  await expect(round()).rejects.toThrow(/^2 rows were not removed$/);
+  expect([...left]).toEqual(rowsOf(7).map(({ id }) => id));
+  [tried, isStuck] = [[], () => false];
+  await round();
+  expect([tried.length, left.size]).toEqual([7, 0]);
+});
+
+test("reads a page again whose rows could not be looked up", async () => {
+  const rounds = roundsOver(rowsOf(3));
+  await expect(rounds.runEach("rows", () => Promise.reject(new Error("the database is away")))).rejects.toThrow("away");
+  expect(await seenIn(rounds)).toHaveLength(3);
+});

@@ -1,6 +1,8 @@
 /** Rows of one page, and pages of one round. */
 const PAGE_SIZE = 100;
 const PAGES_MAX = 10;
+/** A neighbour that is down is not asked about all rows. */
+const ERRORS_MAX = 5;
 
 /**
  * Works through a long list in rounds, page by page. A round takes a limited number of pages, and the next one continues after the last page of a
@@ -24,5 +26,29 @@ export class PagedRounds<Row extends { readonly id: string }> {
       this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
       if (this.#after === null) return;
     }
+  }
+
+  /**
+   * Runs one round in which a row whose work fails keeps no other rows from theirs. `begin` is given each page, and resolves with the work on one of its
+   * rows. The round ends after some failures. The next one goes on behind the last row that was tried, and rows whose work failed are tried again when the
+   * list begins anew. Rejects at the end with an AggregateError of the failures, which counts and calls them by `failure`, and at once as the reading and
+   * `begin` do.
+   */
+  async runEach(failure: string, begin: (page: readonly Row[]) => Promise<(row: Row) => Promise<void>>): Promise<void> {
+    const errors: unknown[] = [];
+    for (let pages = 0; pages < PAGES_MAX && errors.length < ERRORS_MAX; pages++) {
+      const page = await this.#read(this.#after, PAGE_SIZE);
+      const work = await begin(page);
+      let next = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+      for (const row of page) {
+        await work(row).catch((error: unknown) => errors.push(error));
+        if (errors.length < ERRORS_MAX) continue;
+        next = row.id;
+        break;
+      }
+      this.#after = next;
+      if (next === null) break;
+    }
+    if (errors.length > 0) throw new AggregateError(errors, `${errors.length} ${failure}`);
   }
 }

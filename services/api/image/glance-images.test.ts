@@ -317,6 +317,24 @@ describe("images of Glance", () => {
     expect([rig.glance.images.has(image.id), await rig.images.unshelving(null, 10)]).toEqual([true, []]);
   });
 
+  test("an image that cannot be made is left to its owner, who has protected it in Glance", async () => {
+    const protect = async () => {
+      const image = await begun();
+      const stored = rig.glance.images.get(image.id);
+      if (stored) rig.glance.images.set(image.id, { ...stored, fields: { ...stored.fields, protected: true } });
+      return image;
+    };
+    const [abandoned, lost] = [await protect(), await protect()];
+    await rig.images.abandon(abandoned.id);
+    await rig.copyDisk(lost.id, tinyQcow2());
+    rig.glance.hold = async () => {
+      throw Object.assign(new Error("full"), { status: 413 });
+    };
+    await finish(lost);
+    expect(await rig.images.unfinished(null, 10)).toEqual([]);
+    expect([rig.glance.images.has(abandoned.id), rig.glance.images.has(lost.id)]).toEqual([true, true]);
+  });
+
   test("an image that Glance refuses to register is not made", async () => {
     const image = snapshot();
     const foreign = { ...image, id: randomUUID(), owner: "bob" };

@@ -20,7 +20,7 @@ import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
-import { EndedImages } from "./ended-images.ts";
+import { PagedRounds } from "../paged-rounds.ts";
 import { changeInGlance, glanceFilters, noImage, removeInGlance } from "./glance-changes.ts";
 
 const ENTRIES_MAX = 10_000;
@@ -51,7 +51,7 @@ export class GlanceImages implements ImageService {
   readonly #events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
   readonly #clock: Clock;
   readonly #cacheMs: number;
-  readonly #ended: EndedImages;
+  readonly #ended: PagedRounds<{ readonly id: string }>;
   readonly #known: BoundedCache<Promise<GlanceImage | null>>;
   /** When this process first missed the file of an image, by the image's id. */
   readonly #missedAtMs: BoundedCache<number>;
@@ -76,7 +76,9 @@ export class GlanceImages implements ImageService {
     this.#events = deps.events;
     this.#clock = deps.clock;
     this.#cacheMs = options.cacheMs;
-    this.#ended = new EndedImages(deps.store);
+    this.#ended = new PagedRounds(async (after, limit) =>
+      (await deps.store.endedShelved(after, limit)).map((id) => ({ id })),
+    );
     this.#known = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
     this.#missedAtMs = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
   }
@@ -181,7 +183,7 @@ export class GlanceImages implements ImageService {
 
   /** The row goes last, so a process that dies in between leaves an image that is removed by a later call. */
   async endShelved(): Promise<void> {
-    await this.#ended.removeEach(async (id) => {
+    await this.#ended.runEach("images of shelved servers could not be removed", async () => async ({ id }) => {
       // Its owner has protected it in Glance, so it stays, with its file.
       if ((await this.#removeUnprotected(id)) === "protected") return;
       await this.#files.remove(id);
@@ -224,9 +226,12 @@ export class GlanceImages implements ImageService {
     }
   }
 
-  /** Glance is asked first, so that an image is not forgotten while Glance has it. The file stays, since a host may still write to it. */
+  /**
+   * Glance is asked first, so that an image is not forgotten while Glance has it. One that its owner has protected is left to its owner. The file stays, since
+   * a host may still write to it.
+   */
   async abandon(id: string): Promise<void> {
-    await this.#glance.remove(id);
+    await this.#removeUnprotected(id);
     await this.#store.deleteImage(id, this.#clock.now());
   }
 
@@ -312,7 +317,7 @@ export class GlanceImages implements ImageService {
   /** The image is not made, since Glance cannot have its bits. */
   async #lose(image: SnapshotImage, reason: string): Promise<void> {
     this.#events.snapshotLost(image.id, reason);
-    await this.#glance.remove(image.id);
+    await this.#removeUnprotected(image.id);
     await this.#end(image, { keepsFile: true });
   }
 

@@ -14,7 +14,7 @@ import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-sto
 import type { Clock } from "../../../runtime/clock.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
 import { refuseLargeImage } from "../http/spec-size.ts";
-import { EndedImages } from "./ended-images.ts";
+import { PagedRounds } from "../paged-rounds.ts";
 import { noImage } from "./glance-changes.ts";
 import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
@@ -31,7 +31,7 @@ export class OwnImages implements ImageService {
   readonly #store: ImageStore;
   readonly #catalog: ImageCatalog;
   readonly #clock: Pick<Clock, "now">;
-  readonly #ended: EndedImages;
+  readonly #ended: PagedRounds<{ readonly id: string }>;
 
   constructor(deps: {
     readonly store: ImageStore;
@@ -41,7 +41,9 @@ export class OwnImages implements ImageService {
     this.#store = deps.store;
     this.#catalog = deps.catalog;
     this.#clock = deps.clock;
-    this.#ended = new EndedImages(deps.store);
+    this.#ended = new PagedRounds(async (after, limit) =>
+      (await deps.store.endedShelved(after, limit)).map((id) => ({ id })),
+    );
   }
 
   async find(id: string, caller: ImageCaller): Promise<ServiceImage | "deleted" | null> {
@@ -127,7 +129,8 @@ export class OwnImages implements ImageService {
   }
 
   async endShelved(): Promise<void> {
-    await this.#ended.removeEach((id) => this.abandon(id));
+    const remove = ({ id }: { readonly id: string }) => this.abandon(id);
+    await this.#ended.runEach("images of shelved servers could not be removed", async () => remove);
   }
 
   /** The api's own images stay after that, because a file of a deleted image counts as one that nothing needs (`berth image prune`). */

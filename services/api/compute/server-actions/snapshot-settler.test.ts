@@ -18,14 +18,18 @@ function backup(index: number, change: Partial<ImageRecord> = {}): ImageRecord {
   };
 }
 
-function settlerOf(store: MemoryImageStore, tasks: readonly object[]): SnapshotSettler {
+function settlerOf(
+  store: MemoryImageStore,
+  tasks: readonly object[],
+  change: Partial<Pick<OwnImages, "abandon">> = {},
+): SnapshotSettler {
   const cell = { operations: async () => ({ kind: "answer", value: tasks }) };
   const record = { serverUuid: SERVER, cell: "c1" };
   const clock = new ManualClock(0);
   const images = new OwnImages({ store, catalog: new ImageCatalog({ store, clock }, { cacheMs: 0 }), clock });
   return new SnapshotSettler(
     {
-      ...{ images, clock },
+      ...{ images: Object.assign(images, change), clock },
       store: { requests: async () => [record] as never },
       cells: new Map([["c1", cell]]) as never,
       events: {} as never,
@@ -63,4 +67,19 @@ test("an image whose copy has ended becomes active although more than a thousand
   await settler.settle();
   expect((await images.image(last.id))?.upload).toBeUndefined();
   expect((await images.image(slow[0]!.id))?.upload).toBeDefined();
+});
+
+test("an image that cannot be removed keeps no other image from becoming active", async () => {
+  const images = new MemoryImageStore();
+  const upload = { state: "saving", serverUuid: SERVER, rotation: null } as const;
+  const [stuck, made] = [backup(1, { upload }), backup(2, { upload })];
+  for (const image of [stuck, made]) await images.createImage(image, null);
+  const tasks = [
+    { task: { id: stuck.id }, outcome: "failed" },
+    { task: { id: made.id }, outcome: "success" },
+  ];
+  const abandon = async () => Promise.reject(new Error("refused"));
+  await expect(settlerOf(images, tasks, { abandon }).settle()).rejects.toThrow("1 images could not be settled");
+  expect((await images.image(stuck.id))?.upload).toBeDefined();
+  expect((await images.image(made.id))?.upload).toBeUndefined();
 });

@@ -80,9 +80,8 @@ export class SnapshotSettler {
     }
     // An image service that does not answer keeps no images that are being made from being looked at.
     await this.#unshelved.settle().catch((error: unknown) => this.#events.snapshotsNotSettled(error));
-    await this.#rounds.run(async (page) => {
-      for (const image of page) await this.#settleOne(image);
-    });
+    // Glance may refuse for good to remove one, such as one that its owner has protected.
+    await this.#rounds.runEach("images could not be settled", async () => (image) => this.#settleOne(image));
   }
 
   async #settleOne(image: SnapshotImage): Promise<void> {

@@ -36,12 +36,20 @@ test("the image of a server that its cell does not have is left to the sweep of 
   expect(judgeUnshelved(IMAGE, null, false)).toBe("keep");
 });
 
-function settlerOf(images: readonly UnshelvedImage[], cells: Readonly<Record<string, unknown>>, nowMs: number) {
+function settlerOf(
+  images: readonly UnshelvedImage[],
+  cells: Readonly<Record<string, unknown>>,
+  nowMs: number,
+  isRefused = (_id: string) => false,
+) {
   const done: string[] = [];
   const settler = new UnshelvedImages({
     images: {
       unshelving: async () => images,
-      hideUnshelved: async (id) => void done.push(`hide ${id}`),
+      hideUnshelved: async (id) => {
+        if (isRefused(id)) throw new Error("Glance refuses");
+        done.push(`hide ${id}`);
+      },
       keepShelved: async (id) => void done.push(`keep ${id}`),
     },
     store: {
@@ -76,4 +84,13 @@ test("a server that has found no host for an hour keeps its image, which is look
   const { settler, done } = settlerOf([imageOf("1", "a", 0)], { answers }, 3_600_001);
   await settler.settle();
   expect(done).toEqual(["keep 1"]);
+});
+
+test("an image that Glance refuses to delete keeps no others", async () => {
+  const images = [imageOf("1", "a1"), imageOf("2", "a2")];
+  const servers = ["1", "2"].map((id) => ({ uuid: `a${id}`, ...serverWith({ diskImageRef: id }) }));
+  const answers = { servers: async () => ({ kind: "answer", value: servers }) };
+  const { settler, done } = settlerOf(images, { answers }, 1_000, (id) => id === "1");
+  await expect(settler.settle()).rejects.toThrow("1 images of unshelved servers could not be hidden");
+  expect(done).toEqual(["hide 2"]);
 });

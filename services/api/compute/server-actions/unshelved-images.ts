@@ -52,30 +52,36 @@ export class UnshelvedImages {
     this.#rounds = new PagedRounds((after, limit) => deps.images.unshelving(after, limit));
   }
 
-  /** Rejects as the API database and the service of images do. */
+  /** An image that Glance refuses to delete keeps no others. Rejects as the API database and the service of images do. */
   async settle(): Promise<void> {
-    await this.#rounds.run((page) => this.#settlePage(page));
+    await this.#rounds.runEach("images of unshelved servers could not be hidden", async (page) => {
+      const found = await this.#look(page);
+      return (image) => this.#settleOne(image, found.get(image.shelvedServer));
+    });
   }
 
-  async #settlePage(page: readonly UnshelvedImage[]): Promise<void> {
+  /** Resolves with what the cells say about the servers. Null stands for a server that no cell has. Those of cells that do not answer are missing. */
+  async #look(page: readonly UnshelvedImage[]): Promise<ReadonlyMap<string, Server | null>> {
     const records = await this.#store.requests([...new Set(page.map(({ shelvedServer }) => shelvedServer))]);
     const cellOf = new Map(records.map(({ serverUuid, cell }) => [serverUuid, cell]));
     const byCell = Map.groupBy(page, ({ shelvedServer }) => cellOf.get(shelvedServer) ?? null);
-    await Promise.all(Array.from(byCell, ([cell, images]) => this.#settleIn(cell, images)));
+    const looks = Array.from(byCell, async ([cell, images]) => {
+      const uuids = [...new Set(images.map(({ shelvedServer }) => shelvedServer))];
+      const none = { kind: "answer", value: [] } as const;
+      const answer = cell === null ? none : await this.#cells.get(cell)?.servers(uuids);
+      if (answer?.kind !== "answer") return [];
+      const byUuid = new Map(answer.value.map((server) => [server.uuid, server]));
+      return uuids.map((uuid) => [uuid, byUuid.get(uuid) ?? null] as const);
+    });
+    return new Map((await Promise.all(looks)).flat());
   }
 
-  async #settleIn(cell: string | null, images: readonly UnshelvedImage[]): Promise<void> {
-    const uuids = [...new Set(images.map(({ shelvedServer }) => shelvedServer))];
+  async #settleOne({ id, unshelveAskedAtMs }: UnshelvedImage, server: Server | null | undefined): Promise<void> {
+    if (server === undefined) return;
+    const isOld = this.#clock.now() - unshelveAskedAtMs > UNSHELVING_MS_MAX;
     // A server that no cell has is deleted, and its image ends with it.
-    const answer =
-      cell === null ? ({ kind: "answer", value: [] } as const) : await this.#cells.get(cell)?.servers(uuids);
-    if (answer?.kind !== "answer") return;
-    const servers = new Map(answer.value.map((server) => [server.uuid, server]));
-    for (const { id, shelvedServer, unshelveAskedAtMs } of images) {
-      const isOld = this.#clock.now() - unshelveAskedAtMs > UNSHELVING_MS_MAX;
-      const verdict = judgeUnshelved(id, servers.get(shelvedServer) ?? null, isOld);
-      if (verdict === "hide") await this.#images.hideUnshelved(id);
-      if (verdict === "keep") await this.#images.keepShelved(id);
-    }
+    const verdict = judgeUnshelved(id, server, isOld);
+    if (verdict === "hide") await this.#images.hideUnshelved(id);
+    if (verdict === "keep") await this.#images.keepShelved(id);
   }
 }
