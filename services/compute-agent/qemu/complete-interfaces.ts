@@ -1,47 +1,63 @@
-import { plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
+import { type NamedInterface, plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { QemuGuest, QemuMonitor } from "../../../adapters/qemu/qemu-guest.ts";
 import { queryMigration, UNDER_WAY } from "../../../adapters/qemu/transfer.ts";
+import { unlessAborted } from "../../../runtime/unless-aborted.ts";
 import { STALLED } from "./found-power-of.ts";
 import { namedInterfaces, whyUnfit } from "./guest-interfaces.ts";
 
 /** Guests in these states have begun to run here, and their QEMU can change their devices. */
 const CHANGEABLE: readonly string[] = ["running", "paused", STALLED];
 
+type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" | "serveMetadata">;
+
 /**
  * Completes the changes of a running guest's interfaces in the middle of which an agent died: the guest gets the interfaces that its record names and its QEMU lacks, and
- * is asked again to release those that it was asked to release. Leaves a guest alone that is suspended, is handed over or waits for another one, and an interface for
+ * is asked again to release those that it was asked to release, all of them at once. Leaves a guest alone that is suspended, is handed over or waits for another one, and an interface for
  * which QEMU has no slot: those get their interfaces at their next start. All interfaces are tried; then it rejects with the first one's error.
  *
- * Volumes need no such comparison: the orders for them are repeated until they are answered.
+ * When the signal is raised, it rejects at once, also while QEMU is silent. Then the guest and its record are no longer touched, apart from the command that QEMU was given last.
  */
-export async function completeInterfaces(guest: QemuGuest, signal: AbortSignal): Promise<void> {
+export async function completeInterfaces(guest: CompletedGuest, signal: AbortSignal): Promise<void> {
   const { isSuspended, receives, handedTo, machine } = guest.record;
   if (isSuspended || receives !== null || handedTo !== null) return;
-  if (!CHANGEABLE.includes(await guest.state())) return;
-  if (UNDER_WAY.includes((await queryMigration(guest)).status ?? "none")) return;
+  const monitor: QemuMonitor = {
+    async execute(...command) {
+      signal.throwIfAborted();
+      return unlessAborted(guest.execute(...command), signal);
+    },
+  };
+  if (!CHANGEABLE.includes(await unlessAborted(guest.state(), signal))) return;
+  if (UNDER_WAY.includes((await queryMigration(monitor)).status ?? "none")) return;
   const failures: QemuError[] = [];
-  const unlessRefused = async (done: Promise<void>) => {
-    await done.catch((error: unknown) => {
+  const isDone = async (change: Promise<void>): Promise<boolean> => {
+    try {
+      await change;
+      return true;
+    } catch (error) {
       if (!(error instanceof QemuError)) throw error;
       failures.push(error);
-    });
+      return false;
+    }
   };
-  for (const one of namedInterfaces(machine)) {
-    signal.throwIfAborted();
-    if (one.isLeaving !== true && whyUnfit(machine, one) === null)
-      await unlessRefused(plugInterface(guest, machine, one));
+  const named = namedInterfaces(machine);
+  for (const one of named)
+    if (one.isLeaving !== true && whyUnfit(machine, one) === null) await isDone(plugInterface(monitor, machine, one));
+  await unlessAborted(guest.serveMetadata(), signal);
+  const release = async (one: NamedInterface) =>
+    (await isDone(unplugInterface(monitor, one.id, signal))) ? [one.id] : [];
+  const leaving = named.filter(({ isLeaving }) => isLeaving === true);
+  // Nothing may go on beside what comes next, so the end of all is awaited.
+  const ends = await Promise.allSettled(leaving.map(release));
+  const released = new Set(ends.flatMap((end) => (end.status === "fulfilled" ? end.value : [])));
+  signal.throwIfAborted();
+  if (released.size > 0) {
+    const { machine: present } = guest.record;
+    const interfaces = namedInterfaces(present).filter(({ id }) => !released.has(id));
+    await guest.change({ machine: { ...present, interfaces } });
   }
-  await guest.serveMetadata();
-  for (const one of namedInterfaces(machine)) {
-    if (one.isLeaving !== true) continue;
-    const release = async () => {
-      await unplugInterface(guest, one.id, signal);
-      const left = namedInterfaces(guest.record.machine).filter(({ id }) => id !== one.id);
-      await guest.change({ machine: { ...guest.record.machine, interfaces: left } });
-    };
-    await unlessRefused(release());
-  }
+  const broken = ends.find((end) => end.status === "rejected");
+  if (broken !== undefined) throw broken.reason;
   const [first] = failures;
   if (first !== undefined) throw first;
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
@@ -19,6 +19,7 @@ let images: StorageGate;
 let guest: QemuGuest;
 let work: OldWork;
 let unknown: unknown[];
+let kept: unknown[];
 
 beforeEach(async () => {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-old-work-")));
@@ -27,13 +28,14 @@ beforeEach(async () => {
   images = new StorageGate({ name: "images", clock, callsMax: FEW, silentAfterMs: 1_000 });
   guest = await QemuGuest.create(dir, guestRecord({ ...NAME, hasRun: true, copiesTo: join(dir, "x.part") }));
   unknown = [];
+  kept = [];
   const guests = { findLeft: async () => guest, existing: async () => guest, isUnread: () => false };
   work = new OldWork({
     guests: guests as unknown as KnownGuests,
     snapshots: new SnapshotStore(dir, ".qcow2", images),
     calledOff: new CalledOffMoves(clock, async () => undefined),
     onUnknown: (_, error) => unknown.push(error),
-    onInterfacesLeft: (_, error) => unknown.push(error),
+    onInterfacesLeft: (_, error) => kept.push(error),
   });
 });
 
@@ -74,4 +76,75 @@ test("the orders of a guest with an old copy do not wait for a storage of images
   await expect.poll(() => images.silence).toBeNull();
   await work.atRest(NAME);
   expect(guest.record.copiesTo).toBeUndefined();
+});
+
+describe("a guest that an agent has asked to release two interfaces before it died", () => {
+  const [first, second] = ["net-1", "net-2"];
+  /** QEMU's commands that change something, in turn. */
+  let changes: string[];
+  /** The devices that QEMU has. */
+  let devices: Set<string>;
+  let hears: () => void;
+  let heard: Promise<void>;
+
+  beforeEach(async () => {
+    const leaving = [first, second].map((id, index) => ({
+      ...{ id, mac: `fa:16:3e:00:00:0${index}`, bridge: null, slot: index + 1, isLeaving: true as const },
+    }));
+    const { machine } = guest.record;
+    await guest.change({ copiesTo: undefined, machine: { ...machine, interfaceSlots: 8, interfaces: leaving } });
+    changes = [];
+    devices = new Set([`${first}-device`, `${second}-device`]);
+    ({ promise: heard, resolve: hears } = Promise.withResolvers<void>());
+    vi.spyOn(guest, "state").mockResolvedValue("running");
+    vi.spyOn(guest, "execute").mockImplementation(async (command, args) => {
+      if (command === "query-migrate") return {};
+      if (command === "qom-list") return [...devices].map((name) => ({ name }));
+      changes.push(`${command} ${(args as { readonly id: string }).id}`);
+      if (changes.filter((change) => change.startsWith("device_del")).length === 2) hears();
+      return {};
+    });
+  });
+
+  const interfaces = () => guest.record.machine.interfaces.map(({ id }) => id);
+
+  test("is asked again for both at once, and each that it releases is forgotten", async () => {
+    const ended = work.endOfLastProcess(NAME);
+    await heard;
+    expect(changes).toEqual([`device_del ${first}-device`, `device_del ${second}-device`]);
+    devices.clear();
+    await ended;
+    expect([interfaces(), kept]).toEqual([[], []]);
+  });
+
+  test("is not waited for by an order that ends it or names its interfaces, and the next order asks it again", async () => {
+    const ended = work.endOfLastProcess(NAME);
+    await heard;
+    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    await ended;
+    expect([changes.length, interfaces(), kept]).toEqual([2, [first, second], []]);
+    devices.clear();
+    await work.atRest(NAME);
+    expect(interfaces()).toEqual([]);
+  });
+
+  test("is not waited for by such an order either when its QEMU is silent", async () => {
+    vi.spyOn(guest, "execute").mockImplementation(() => {
+      hears();
+      return new Promise(() => undefined);
+    });
+    const ended = work.endOfLastProcess(NAME);
+    await heard;
+    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    await ended;
+    expect([interfaces(), kept]).toEqual([[first, second], []]);
+  });
+
+  test("is left alone when it is destroyed", async () => {
+    const ended = work.endOfLastProcess(NAME);
+    await heard;
+    work.forget(NAME);
+    await ended;
+    expect([changes.length, interfaces(), kept]).toEqual([2, [first, second], []]);
+  });
 });

@@ -26,7 +26,9 @@ export class OldWork {
   readonly #deps: OldWorkDeps;
   /** The guests whose old work is being ended. */
   readonly #ending = new Map<string, Promise<void>>();
-  /** The guests whose interfaces could not be compared with the record yet, since their QEMU did not answer. */
+  /** The guests whose interfaces are being completed. */
+  readonly #completing = new Map<string, AbortController>();
+  /** The guests whose interfaces could not be compared with the record yet, since their QEMU did not answer, or an order came before. */
   readonly #uncompared = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -42,16 +44,21 @@ export class OldWork {
     return this.#once(name, () => this.#endOfLastProcess(name));
   }
 
-  /** The guest, when all its old work has ended. Rejects if that cannot be done now. */
-  async atRest(name: GuestName): Promise<QemuGuest> {
+  /**
+   * The guest, when all its old work has ended. Rejects if that cannot be done now. The interfaces of a guest that ends, or gets all its interfaces anyway, are not
+   * completed first (`skipsInterfaces`): a guest may need 10 s to release some, and a QEMU that is silent longer.
+   */
+  async atRest(name: GuestName, { skipsInterfaces = false } = {}): Promise<QemuGuest> {
     const { guests, snapshots, calledOff } = this.#deps;
+    if (skipsInterfaces) this.#completing.get(keyOf(name))?.abort(new Error("the guest was given an order"));
     // The end of its old work may still be under way, also if its caller has stopped waiting for it.
     await this.#ending.get(keyOf(name))?.catch(() => undefined);
     if (guests.isUnread(name)) await this.endOfLastProcess(name);
     const guest = await guests.existing(name);
     if (guest.record.copiesTo !== undefined) await this.#once(name, () => endOldSnapshot(guest, snapshots));
     await calledOff.end(name, guest);
-    if (this.#uncompared.has(keyOf(name))) await this.#once(name, () => this.#completeInterfaces(name, guest));
+    if (!skipsInterfaces && this.#uncompared.has(keyOf(name)))
+      await this.#once(name, () => this.#completeInterfaces(name, guest));
     return guest;
   }
 
@@ -59,6 +66,7 @@ export class OldWork {
   forget(name: GuestName): void {
     this.#ending.delete(keyOf(name));
     this.#uncompared.delete(keyOf(name));
+    this.#completing.get(keyOf(name))?.abort(new Error("the guest is destroyed"));
   }
 
   /** Leaves what is under way to the agent's next process. */
@@ -91,16 +99,20 @@ export class OldWork {
   /** Never rejects: a guest without one of its interfaces obeys its orders all the same. */
   async #completeInterfaces(name: GuestName, guest: QemuGuest): Promise<void> {
     const key = keyOf(name);
+    const order = new AbortController();
     const isKnown = () => this.#ending.has(key) && !this.#closing.signal.aborted;
     this.#uncompared.delete(key);
+    this.#completing.set(key, order);
     try {
-      await completeInterfaces(guest, this.#closing.signal);
+      await completeInterfaces(guest, AbortSignal.any([this.#closing.signal, order.signal]));
     } catch (error) {
       // It may have been destroyed meanwhile.
       if (!isKnown()) return;
-      this.#deps.onInterfacesLeft(name, error);
-      // QEMU refuses the same again. What it did not answer is asked once more with the guest's next order.
+      if (!order.signal.aborted) this.#deps.onInterfacesLeft(name, error);
+      // QEMU refuses the same again. What it did not answer, and what an order came before, is tried once more with the guest's next order.
       if (!(error instanceof QemuError)) this.#uncompared.add(key);
+    } finally {
+      if (this.#completing.get(key) === order) this.#completing.delete(key);
     }
   }
 

@@ -210,11 +210,11 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    await startGuest(await this.#oldWork.atRest(name), this.#power(signal));
+    await startGuest(await this.#oldWork.atRest(name, { skipsInterfaces: true }), this.#power(signal));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
-    const guest = await this.#oldWork.atRest(name);
+    const guest = await this.#oldWork.atRest(name, { skipsInterfaces: WITHOUT_INTERFACES.includes(verb) });
     const isWanted = verb === "hard-reboot" && interfaces != null;
     const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
     return changePower(guest, verb, { ...this.#power(signal), wanted });
@@ -259,11 +259,8 @@ export class QemuDriver implements Driver {
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    await changeInterfaces(await this.#oldWork.atRest(name), interfaces, {
-      bridge,
-      functions: this.#functions,
-      signal,
-    });
+    const guest = await this.#oldWork.atRest(name, { skipsInterfaces: true });
+    await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
@@ -337,5 +334,8 @@ export class QemuDriver implements Driver {
 
 /** QEMU's events about the end of a guest. */
 const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
+
+/** Orders that do not wait for a guest to release its interfaces. */
+const WITHOUT_INTERFACES: readonly PowerVerb[] = ["start", "stop", "hard-reboot"];
 
 type Interfaces = readonly GuestInterface[] | null;
