@@ -34,7 +34,7 @@ export async function run(): Promise<void> {
     return;
   }
   const dataDir = makeOwnedDir("qemu");
-  const dirs = makeVirtualHostsDirs(dataDir, null);
+  const dirs = makeVirtualHostsDirs(dataDir, join(dataDir, "images"));
   mkdirSync(dirs.instancesPath, { recursive: true });
   const halts: Halts = { handedAtMs: 0, haltedMs: 0, downtimesMs: [] };
   const qemu = driverOf(dirs, halts);

@@ -1,4 +1,5 @@
-import { relative, resolve } from "node:path";
+import { mkdirSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
 import { loadHostFilters } from "../adapters/modules/load-host-filters.ts";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
@@ -86,7 +87,7 @@ const declaration = {
     }),
     imagesPath: optional(text(), {
       about:
-        "directory for the data of uploaded images; with virtual machines, images in the data directory by default, else none can be uploaded",
+        "directory for the data of uploaded images, without which images stay queued; by default images in the data directory, and then only those of virtual machines need data",
     }),
     filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
@@ -108,7 +109,8 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
       const dataDir = resolve(settings.dataDir);
       const access = openTrialAccess(settings, dataDir, logger);
-      const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir, settings.imagesPath) : null;
+      const images = imagesOf(settings, dataDir);
+      const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir, images.imagesPath) : null;
       const virtual = dirs === null ? {} : { openDriver: openVirtualHosts(settings, dirs, logger) };
       const cells = cellsOf(settings, dirs);
       return {
@@ -135,7 +137,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             dashboard: true,
             consoles: true,
             consoleWeb: settings.consoleWeb,
-            imagesPath: dirs?.imagesPath ?? settings.imagesPath,
+            ...images,
             logger,
             fail,
           });
@@ -160,6 +162,17 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
     },
     readyNote: () => cloud?.apiUrl ?? "",
   });
+}
+
+/** Makes the directory for the data of images, unless the user has given one. */
+function imagesOf(
+  { driver, imagesPath: given }: { readonly driver: "fake" | "qemu"; readonly imagesPath: string | null },
+  dataDir: string,
+): { readonly imagesPath: string; readonly imagesNeedData: boolean } {
+  const imagesPath = given ?? join(dataDir, "images");
+  if (given === null) mkdirSync(imagesPath, { recursive: true });
+  // Hosts that pretend to build read no images, so that an image needs no data, and may have some.
+  return { imagesPath, imagesNeedData: driver === "qemu" || given !== null };
 }
 
 type Cells = Parameters<typeof startCloud>[0]["cells"];

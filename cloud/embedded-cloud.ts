@@ -119,6 +119,8 @@ export interface EmbeddedCloudOptions {
   readonly consoleWeb?: string | null;
   /** The directory that stores the bits of uploaded images, as the hosts have it. None can be uploaded without it. */
   readonly imagesPath?: string | null;
+  /** Whether new images wait for their bits if there is such a directory; true by default. */
+  readonly imagesNeedData?: boolean;
   /** Opens the driver of a cell's hosts; the fake one when it is absent. Not together with `underLoad`. */
   readonly openDriver?: (hosts: readonly HostConfig[]) => OwnedDriver;
   /** Called when a part cannot continue: the cloud must be closed. */
@@ -297,6 +299,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       cells: cells.map(seenFromAbove),
       ...{ decisions, filters, blockStorage: options.blockStorage, ...options.neutron },
       ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
+      imagesNeedData: options.imagesNeedData ?? true,
       ...{ keystone: options.keystone ?? null, isUnknownProject: options.isUnknownProject ?? null },
       ...faultsOf(options, cells),
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],

@@ -13,10 +13,10 @@ import { HEADER_BYTES, judgeHeader } from "./disk-header.ts";
 export class ImageDataError extends Error {
   override readonly name = "ImageDataError";
   /**
-   * `refused`: the bits are wrong. `too-large`: there are too many. `broken-off`: they stopped. `full`: there is no room for them. `storage`: the
+   * `refused`: the bits are wrong. `none`: there are no bits. `too-large`: there are too many. `broken-off`: they stopped. `full`: there is no room for them. `storage`: the
    * directory cannot take them for another reason.
    */
-  readonly code: "refused" | "too-large" | "broken-off" | "full" | "storage";
+  readonly code: "refused" | "none" | "too-large" | "broken-off" | "full" | "storage";
 
   constructor(code: ImageDataError["code"], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -84,7 +84,7 @@ export class ImageDirectory {
         throw new ImageDataError("broken-off", `the data ended after ${measured.bytes} of ${stated} bytes`);
       if (measured.bytes > stated)
         throw new ImageDataError("refused", `there are ${measured.bytes} bytes instead of ${stated}`);
-      if (measured.bytes === 0) throw new ImageDataError("refused", "there are no bits");
+      if (measured.bytes === 0) throw new ImageDataError("none", "there are no bits");
       const judged = judgeHeader(measured.header, image.diskFormat);
       if ("refused" in judged) throw new ImageDataError("refused", judged.refused);
       const hashes = measured.hashes();

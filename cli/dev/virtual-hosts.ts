@@ -23,11 +23,11 @@ export interface VirtualHostsDirs {
   readonly volumeDir: string;
 }
 
-/** Makes the directories, by default below the data directory, and puts the nano guest's image there. */
-export function makeVirtualHostsDirs(dataDir: string, imagesPath: string | null): VirtualHostsDirs {
+/** Makes the directories, of which all but the given one are below the data directory, and puts the nano guest's image there. */
+export function makeVirtualHostsDirs(dataDir: string, imagesPath: string): VirtualHostsDirs {
   const dirs = {
     instancesPath: join(dataDir, "instances"),
-    imagesPath: resolve(imagesPath ?? join(dataDir, "images")),
+    imagesPath: resolve(imagesPath),
     volumeDir: join(dataDir, "volumes"),
   };
   for (const dir of Object.values(dirs)) mkdirSync(dir, { recursive: true });

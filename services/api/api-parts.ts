@@ -92,6 +92,8 @@ export interface ApiDeps {
   readonly glance?: GlanceParts | null;
   /** The directory with the bits of images. Without it, none can be uploaded, and new images are active at once. */
   readonly imageFiles?: ImageDirectory | null;
+  /** Whether new images wait for their bits if there is a directory for them. True by default; false for hosts that only pretend to read them. */
+  readonly imagesNeedData?: boolean;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
   /** The security groups of Berth's own network. Without them, there are none. */

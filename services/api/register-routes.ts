@@ -44,6 +44,7 @@ import { registerDocument } from "./http/document-route.ts";
 import type { ResolveIdentity } from "./http/identity.ts";
 import { registerNeighbour } from "./http/register-neighbour.ts";
 import { registerVersion } from "./http/version-routes.ts";
+import type { ImageDataRule } from "./image/change-images.ts";
 import { registerImageDataRoutes } from "./image/image-data-routes.ts";
 import { registerImageProxy } from "./image/image-proxy-routes.ts";
 import { registerImageRoutes } from "./image/image-routes.ts";
@@ -94,7 +95,7 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
 
 /** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
 function registerNeighbours(
-  { images, imageFiles, networkPorts, volumes, clock }: ApiDeps,
+  { images, imageFiles, imagesNeedData = true, networkPorts, volumes, clock }: ApiDeps,
   { http, server, imageCatalog: catalog }: ApiParts,
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
@@ -104,7 +105,8 @@ function registerNeighbours(
   const options = { pageMax, publicUrl };
   if (images && catalog) {
     const files = imageFiles ?? null;
-    const imageDeps = { store: images, catalog, clock, ownedMax, storesData: files !== null, files };
+    const data: ImageDataRule = files === null ? "none" : imagesNeedData ? "required" : "optional";
+    const imageDeps = { store: images, catalog, clock, ownedMax, data, files };
     registerNeighbour(http, { prefix: "/image", serviceTypes: ["image"] }, resolveIdentity, (scope) => {
       registerImageRoutes(scope, imageDeps, options);
       registerImageDataRoutes(scope, imageDeps, { bytesMax: settings.imageBytesMax, idleMs });

@@ -10,14 +10,19 @@ import type { ImageCatalog } from "./image-catalog.ts";
 import type { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
 import { tooManyImages } from "./too-many-images.ts";
 
+/**
+ * What becomes of the bits of new images. `none`: this api stores none, and new images are active at once. `optional`: they are active at once, too, and may
+ * get bits later. `required`: they are queued until their bits are uploaded.
+ */
+export type ImageDataRule = "none" | "optional" | "required";
+
 export interface ImageDeps {
   readonly store: ImageStore;
   readonly catalog: Pick<ImageCatalog, "forget">;
   readonly clock: Clock;
   /** Maximum number of images of one project. Null for no limit. */
   readonly ownedMax: number | null;
-  /** Whether the bits of new images are uploaded to this api. Otherwise new images are active at once. */
-  readonly storesData: boolean;
+  readonly data: ImageDataRule;
 }
 
 /** Fields of images, none of which is a property. */
@@ -56,7 +61,7 @@ export async function createImage(deps: ImageDeps, identity: Identity, body: Cre
   const own = { id: id === undefined ? randomUUID() : storedSpelling(id), createdAtMs: nowMs, updatedAtMs: nowMs };
   const image: ImageRecord = {
     ...imageOf({ ...UNSET, owner: identity.projectId, ...fields }, own),
-    ...(deps.storesData && { data: "awaited" }),
+    ...(deps.data === "required" && { data: "awaited" }),
   };
   refuseOpening(image, null, identity);
   refuseLargeImage(image.properties);

@@ -5,6 +5,9 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { Ticker } from "../../../runtime/ticker.ts";
 import type { ApiEvents } from "../events.ts";
 
+/** The reasons for which an image can be used on no host, however often it is fetched. */
+const FINAL: ReadonlySet<ImageDataError["code"]> = new Set(["refused", "none", "too-large"]);
+
 export interface ImageFetcherDeps {
   readonly wanted: WantedImages;
   readonly files: Pick<ImageDirectory, "store" | "discard">;
@@ -122,7 +125,7 @@ export class ImageFetcher {
       await files.discard(id, stored.sha512);
       return "their SHA-512 is another one than the image service states";
     } catch (error) {
-      const isFinal = error instanceof ImageDataError && (error.code === "refused" || error.code === "too-large");
+      const isFinal = error instanceof ImageDataError && FINAL.has(error.code);
       if (isFinal) return error.message;
       throw error;
     } finally {

@@ -15,7 +15,7 @@ const member = (projectId: string): ImageCaller => ({ projectId, isAdmin: false,
 imageServiceContract("the api itself", async () => {
   const store = new MemoryImageStore();
   const catalog = new ImageCatalog({ store, clock: systemClock }, { cacheMs: 0 });
-  const deps = { store, catalog, clock: systemClock, ownedMax: null, storesData: true };
+  const deps = { store, catalog, clock: systemClock, ownedMax: null, data: "required" as const };
   return {
     images: new OwnImages(deps),
     ann: member("ann"),
@@ -46,7 +46,7 @@ test("a short page is filled from images that are older than many others", async
   const clock = overriding(systemClock, { now: () => (nowMs += 1) });
   const store = new MemoryImageStore();
   const catalog = new ImageCatalog({ store, clock }, { cacheMs: 0 });
-  const deps = { store, catalog, clock, ownedMax: null, storesData: true };
+  const deps = { store, catalog, clock, ownedMax: null, data: "required" as const };
   const identity = { projectId: "ann", userId: "ann", isAdmin: false, roles: [] };
   const { id } = await createImage(deps, identity, { name: "large", min_disk: 7 });
   for (let count = 0; count < 60; count += 1) await createImage(deps, identity, { name: "small" });

@@ -8,6 +8,7 @@ import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import type { ImageRecord } from "../../../core/stores/api/image-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
+import type { ImageDataRule } from "./change-images.ts";
 import { uploadImage } from "./upload-image.ts";
 
 const BITS = Buffer.alloc(1_000, "guest");
@@ -32,7 +33,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const upload = () => {
+const upload = (data: ImageDataRule = "required", bits = BITS) => {
   const store = {
     image: async () => image,
     updateImage: async (_id: string, change: (of: ImageRecord) => ImageRecord) => {
@@ -43,10 +44,10 @@ const upload = () => {
       return image;
     },
   };
-  const deps = { store, files, clock: systemClock, catalog: { forget() {} } } as unknown as Parameters<
+  const deps = { store, files, data, clock: systemClock, catalog: { forget() {} } } as unknown as Parameters<
     typeof uploadImage
   >[0];
-  return uploadImage(deps, OWNER, { id, bits: Readable.from([BITS]), bytesMax: 10_000 });
+  return uploadImage(deps, OWNER, { id, bits: Readable.from([bits]), bytesMax: 10_000 });
 };
 
 test("an upload that is refused because the format was changed leaves the same bits of another upload", async () => {
@@ -76,3 +77,15 @@ test.each([{ diskFormat: "iso" }, { diskFormat: null }, { containerFormat: null 
     expect(image.data).toBe("awaited");
   },
 );
+
+test("an image without data may get some once if images need none, and otherwise has them from an operator", async () => {
+  const { data: _, ...bare } = image;
+  image = bare;
+  await expect(upload()).rejects.toMatchObject({ status: 409 });
+  await expect(upload("required", Buffer.alloc(0))).rejects.toMatchObject({ status: 409 });
+  await upload("optional", Buffer.alloc(0));
+  expect(image).toEqual(bare);
+  await upload("optional");
+  expect(image.data).toMatchObject({ bytes: 1_000 });
+  await expect(upload("optional")).rejects.toMatchObject({ status: 409 });
+});
