@@ -184,7 +184,7 @@ describe.each(["simple", "neutron"] as const)("security groups with --networks %
     const id = await boot();
     expect(await act(id, "addSecurityGroup", "web")).toBe(202);
     expect(await namesOf(id)).toEqual(expect.arrayContaining(["default", "web"]));
-    expect(await act(id, "addSecurityGroup", "web")).toBe(202);
+    expect(await act(id, "addSecurityGroup", "web")).toBe(400);
     expect(await act(id, "removeSecurityGroup", "default")).toBe(202);
     expect(await namesOf(id)).toEqual(["web"]);
     expect(await act(id, "removeSecurityGroup", "default")).toBe(404);
@@ -195,6 +195,29 @@ describe.each(["simple", "neutron"] as const)("security groups with --networks %
     const without = await boot({ networks: "none" });
     expect(await act(without, "addSecurityGroup", "web")).toBe(404);
     expect(await namesOf(without)).toBeUndefined();
+  });
+
+  test("a group is added to the ports that are not in it, and refused if there is none", async () => {
+    await create("web");
+    const made = { port: { network_id: network } };
+    const port =
+      networks === "simple"
+        ? (await rig.post("/network/v2.0/ports", made, ANN)).json().port.id
+        : rig.networking.putPort({ projectId: "one", networkId: network }).id;
+    // Only the port that is made for the server is in its groups.
+    const id = await boot({ networks: [{ uuid: network }, { port }], security_groups: [{ name: "web" }] });
+    expect(await act(id, "addSecurityGroup", "web")).toBe(202);
+    const twice = await rig.post(
+      `/v2.1/servers/${id}/action`,
+      { addSecurityGroup: { name: "web" } },
+      as("ann:one", 90),
+    );
+    expect([twice.statusCode, twice.json().badRequest.message]).toEqual([
+      400,
+      expect.stringMatching(/^Invalid input for security_groups\. Reason: Duplicate items in the list: '.+'\.$/),
+    ]);
+    expect(await act(id, "removeSecurityGroup", "web")).toBe(202);
+    expect((await namesOf(id)) ?? []).not.toContain("web");
   });
 
   test("an admin puts a server into a group of the admin's project, although the server's project never asked for its own", async () => {

@@ -139,7 +139,9 @@ test("tags are read and written one by one and together, from 2.26 on", async ()
   expect((await rig.put(path, { tags: ["x", "y", "x"] }, as(OWNER))).json()).toEqual({ tags: ["x", "y"] });
   expect((await rig.delete(`${path}/x`, as(OWNER))).statusCode).toBe(204);
   const missing = await rig.delete(`${path}/x`, as(OWNER));
-  expect([missing.statusCode, missing.json().itemNotFound.message]).toEqual([404, `Server ${id} has no tag 'x'`]);
+  expect([missing.statusCode, missing.json().itemNotFound.message]).toEqual([404, `Instance ${id} has no tag 'x'`]);
+  const unseen = await rig.get(`${path}/x`, as(OWNER));
+  expect([unseen.statusCode, unseen.json().itemNotFound.message]).toEqual([404, `Server ${id} has no tag 'x'`]);
   for (const wrong of ["a,b", "x".repeat(61)]) {
     const refused = await rig.put(`${path}/${encodeURIComponent(wrong)}`, undefined, as(OWNER));
     expect([wrong, refused.statusCode]).toEqual([wrong, 400]);

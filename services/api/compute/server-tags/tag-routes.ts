@@ -62,7 +62,7 @@ export function registerTagRoutes(
     async (request, reply) => {
       const { id, tag } = request.params;
       await write(deps, callOf(request), { id, action: "delete tag" }, (tags) =>
-        tags.includes(tag) ? { tags: tags.filter((one) => one !== tag) } : noSuchTag(id, tag),
+        tags.includes(tag) ? { tags: tags.filter((one) => one !== tag) } : noSuchTag("Instance", id, tag),
       );
       return reply.code(204).send();
     },
@@ -78,7 +78,7 @@ function registerTagReads(http: Http, deps: ServerDeps): void {
   http.get("/servers/:id/tags/:tag", { config: of("show"), schema: { params: TagParams } }, async (request, reply) => {
     const { id, tag } = request.params;
     const tags = await tagsOf(deps, callOf(request), id);
-    if (!tags.includes(tag)) throw noSuchTag(id, tag);
+    if (!tags.includes(tag)) throw noSuchTag("Server", id, tag);
     return reply.code(204).send();
   });
 }
@@ -117,5 +117,6 @@ async function write(
   await writeChanges(deps, serverUuid, ({ tags }) => change(tags));
 }
 
-const noSuchTag = (id: string, tag: string): Fault =>
-  new Fault(404, `Server ${id.slice(0, 100)} has no tag '${tag.slice(0, TAG_CHARACTERS_MAX)}'`);
+/** Nova's words: those of a look name a server, and those of a deletion an instance. */
+const noSuchTag = (noun: "Server" | "Instance", id: string, tag: string): Fault =>
+  new Fault(404, `${noun} ${id.slice(0, 100)} has no tag '${tag.slice(0, TAG_CHARACTERS_MAX)}'`);

@@ -190,15 +190,25 @@ export class SecurityGroupDesk {
         throw badRequest(`A security group of ${groups.join(", ")} does not exist any longer.`);
   }
 
-  /** Puts all ports of a server into a group. A port that cannot be in groups ends it, as in Nova: the ports before it keep the group. */
+  /**
+   * Puts all ports of a server into a group. A port that cannot be in groups ends it, as in Nova: the ports before it keep the group. Throws a 400 if
+   * all of them are in it already, with the words of Neutron that Nova passes on. If some are, the others are added: an earlier call may have ended between two ports.
+   */
   async addToServer(call: KnownCall, serverUuid: string, name: string): Promise<void> {
+    let isMissing = false;
+    let id = "";
     await this.#eachPort(call, serverUuid, name, (group, groups, hasAddress) => {
       if (!hasAddress)
         throw badRequest(
           "Network requires port_security_enabled and subnet associated in order to apply security groups.",
         );
-      return groups.includes(group.id) ? null : [...groups, group.id];
+      id = group.id;
+      if (groups.includes(group.id)) return null;
+      isMissing = true;
+      return [...groups, group.id];
     });
+    if (!isMissing)
+      throw badRequest(`Invalid input for security_groups. Reason: Duplicate items in the list: '${id}'.`);
   }
 
   /** Takes the ports of a server out of a group. Throws a 404 if none of them is in it. */
