@@ -4,17 +4,22 @@ import { stringify } from "yaml";
 import { type RealCloud, startRealCloud } from "../real-cloud.ts";
 import type { RealKeystone } from "../real-keystone.ts";
 import { startRealNova } from "../real-nova.ts";
+import type { TwiceCloud, TwiceParts } from "./ask-twice.ts";
 import { type BesideCloud, besideConfiguration } from "./beside-configuration.ts";
 
 const PASSWORD = "only-for-tests";
 const NOVA_REGION = "two";
 const NETWORK = "tempest";
 const OUTSIDE = "tempest-outside";
+const FLAVORS = ["42", "84"] as const;
 
 /** The same neighbours with Berth and with Debian's Nova, each of which has accounts of its own. */
 export interface BesideClouds {
   /** The directories of the configurations with which Tempest tests each. */
   readonly directories: Readonly<Record<"berth" | "nova", string>>;
+  /** Their Compute APIs, and what calls of both can use. */
+  readonly apis: Readonly<Record<"berth" | "nova", TwiceCloud>>;
+  readonly parts: TwiceParts;
   stop(): Promise<void>;
 }
 
@@ -42,7 +47,8 @@ export async function withNova(cloud: RealCloud): Promise<BesideClouds> {
       cloud.register(type, url, NOVA_REGION),
     );
     stops.push(() => nova.stop());
-    const shared = { images: await images(cloud), ...(await networks(cloud)) };
+    const { networkId, ...others } = await networks(cloud);
+    const shared = { images: await images(cloud), ...others };
     const directories = {
       berth: await prepare(cloud, "berth", {
         ...shared,
@@ -55,8 +61,12 @@ export async function withNova(cloud: RealCloud): Promise<BesideClouds> {
         flavors: await flavors(cloud, nova.url),
       }),
     };
+    const api = (url: string): TwiceCloud => ({ url: `${url}/v2.1`, issue: () => keystone.issue() });
     stops.unshift(() => cloud.stop());
-    return { directories, stop };
+    return {
+      ...{ directories, stop, apis: { berth: api(cloud.url), nova: api(nova.url) } },
+      parts: { flavor: FLAVORS[0], image: shared.images[0] ?? "", networkId },
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -115,19 +125,20 @@ async function images({ call, imageUrl }: RealCloud): Promise<readonly string[]>
 }
 
 async function flavors({ call }: RealCloud, url: string): Promise<readonly string[]> {
-  const ids = ["42", "84"];
-  for (const [index, id] of ids.entries())
+  for (const [index, id] of FLAVORS.entries())
     await call("POST", `${url}/v2.1/flavors`, {
       flavor: { id, name: `t${id}`, ram: 128 + 64 * index, vcpus: 1, disk: 1 },
     });
-  return ids;
+  return FLAVORS;
 }
 
 /** Makes a network for all, and an outer one behind a router. */
 async function networks({
   call,
   networkUrl,
-}: RealCloud): Promise<Pick<BesideCloud, "network" | "outside" | "outsideId" | "networkExtensions">> {
+}: RealCloud): Promise<
+  Pick<BesideCloud, "network" | "outside" | "outsideId" | "networkExtensions"> & { readonly networkId: string }
+> {
   const make = async (kind: string, body: Readonly<Record<string, unknown>>) =>
     (await call("POST", `${networkUrl}/v2.0/${kind}s`, { [kind]: body }))[kind];
   const shared = await make("network", { name: NETWORK, shared: true });
@@ -138,7 +149,7 @@ async function networks({
   await call("PUT", `${networkUrl}/v2.0/routers/${router.id}/add_router_interface`, { subnet_id: subnet.id });
   const { extensions } = await call("GET", `${networkUrl}/v2.0/extensions`);
   return {
-    ...{ network: NETWORK, outside: OUTSIDE, outsideId: outside.id },
+    ...{ network: NETWORK, networkId: shared.id, outside: OUTSIDE, outsideId: outside.id },
     networkExtensions: extensions.map(({ alias }: { readonly alias: string }) => alias),
   };
 }

@@ -70,7 +70,7 @@ min_compute_nodes = 2
 max_microversion = ${VERSION_MAX}
 shelved_offload_time = 0
 build_interval = 1
-build_timeout = 120
+build_timeout = 300
 ready_wait = 0
 endpoint_type = public
 [placement]
@@ -117,7 +117,7 @@ api_extensions = ${networkExtensions.join(",")}
 run_validation = false
 [volume]
 build_interval = 1
-build_timeout = 120
+build_timeout = 300
 catalog_type = volumev3
 [volume-feature-enabled]
 backup = false

@@ -2,6 +2,7 @@ import { appendFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRealCloud } from "../real-cloud.ts";
 import { hasNova } from "../real-nova.ts";
+import { askTwice, isOutage, twiceCalls } from "./ask-twice.ts";
 import { type BesideClouds, startBesideClouds } from "./beside-clouds.ts";
 import { hasTempest, runTempest, type TempestVerdict, tempestModules } from "./tempest-runs.ts";
 import { worseThanNova } from "./worse-than-nova.ts";
@@ -21,6 +22,16 @@ describe.runIf(isAsked && hasTempest && hasRealCloud && hasNova)(
       clouds = await startBesideClouds();
     }, 1_200_000);
     afterAll(() => clouds?.stop(), 120_000);
+
+    test("the same call twice is answered as by Nova, in statuses and words", { timeout: 1_800_000 }, async () => {
+      const calls = twiceCalls(clouds.parts);
+      const nova = await askTwice(clouds.apis.nova, calls);
+      const berth = await askTwice(clouds.apis.berth, calls);
+      // A slow machine makes Nova fail where its processes wait for each other. That is nothing to compare with.
+      const compared = nova.filter((line) => !isOutage(line));
+      expect(compared.length).toBeGreaterThan(calls.length / 2);
+      expect(berth.filter((_line, at) => !isOutage(nova[at] ?? ""))).toEqual(compared);
+    });
 
     test("passes at least where Nova passes, with the same neighbours", { timeout: 14_400_000 }, async () => {
       const all = { berth: [] as TempestVerdict[], nova: [] as TempestVerdict[] };
