@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { QmpError } from "./qmp-error.ts";
-import { endMirrors, listenForDisks } from "./transfer.ts";
+import { cancelTransfer, endMirrors, listenForDisks } from "./transfer.ts";
 
 interface MirrorJob {
   readonly device: string;
@@ -41,6 +41,44 @@ function qemuWith(jobs: MirrorJob[]) {
   };
   return { execute, commands, jobs };
 }
+
+describe("the cancellation of a transfer", () => {
+  /** A QEMU whose transfer of memory is in these states, one after the other. It stays in the one before the last until it is told to continue, if it must be. */
+  function cancellingQemu(states: string[], mustContinue: boolean) {
+    const commands: string[] = [];
+    const execute = async (command: string, args: object = {}): Promise<unknown> => {
+      commands.push([command, ...Object.values(args)].join(" "));
+      if (command === "query-migrate")
+        return { status: states.length > (mustContinue ? 2 : 1) ? states.shift() : states[0] };
+      if (command === "migrate-continue") {
+        if (!mustContinue)
+          throw new QmpError("refused", "migrate-continue: Migration not in expected state: cancelled");
+        states.splice(0, states.length - 1);
+        mustContinue = false;
+      }
+      return [];
+    };
+    return { execute, commands };
+  }
+
+  test("ends the pause at the switch-over, in which QEMU stays for good if it was cancelled right before", async () => {
+    const qemu = cancellingQemu(["active", "cancelling", "cancelled"], true);
+    await cancelTransfer(qemu);
+    expect(qemu.commands.slice(-3)).toEqual(["query-migrate", "migrate-continue cancelling", "query-migrate"]);
+  });
+
+  test("ends also if QEMU has ended it when it is told to continue", async () => {
+    const qemu = cancellingQemu(["active", "cancelling", "cancelling", "cancelled"], false);
+    await cancelTransfer(qemu);
+    expect(qemu.commands).toContain("migrate_cancel");
+  });
+
+  test("cancels nothing that has ended by itself", async () => {
+    const qemu = cancellingQemu(["failed"], false);
+    await cancelTransfer(qemu);
+    expect(qemu.commands).not.toContain("migrate_cancel");
+  });
+});
 
 describe("the end of the copying of disks", () => {
   test("dismisses the jobs of complete copies, and disconnects from the destination", async () => {

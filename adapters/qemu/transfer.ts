@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
 import { bracketedHost } from "../../runtime/address-text.ts";
 import { type AnswerWait, checkDisksServer } from "./check-disks-server.ts";
+import { endOfTransfer } from "./end-of-transfer.ts";
 import { freePortAt } from "./free-port-at.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
@@ -150,11 +151,7 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
   if (exports.length > 0) return void (await guest.execute("nbd-server-stop"));
   // A guest that boots from a volume may wait without offering any disk, and QEMU does not say whether it does.
   if (guest.record.machine.disks.length > 0 || guest.record.receives === null) return;
-  try {
-    await guest.execute("nbd-server-stop");
-  } catch (error) {
-    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
-  }
+  await unlessRefused(guest.execute("nbd-server-stop"));
 }
 
 /**
@@ -285,6 +282,7 @@ export async function beginMemory(
   },
 ): Promise<void> {
   const { host, port, bytesPerSecond, isSecret } = target;
+  await endOfTransfer(guest);
   await setCapabilities(guest, [...CAPABILITIES, "auto-converge"]);
   await guest.execute("migrate-set-parameters", {
     "max-bandwidth": bytesPerSecond,
@@ -298,19 +296,34 @@ export async function queryMigration(guest: QemuMonitor): Promise<MigrationInfo>
   return (await guest.execute("query-migrate")) as MigrationInfo;
 }
 
+const CANCELLING = "cancelling";
 /** A transfer with one of these states is under way. */
 export const UNDER_WAY: readonly string[] = [
-  ...["setup", "active", "pre-switchover", "device", "wait-unplug", "cancelling", "postcopy-active"],
+  ...["setup", "active", "pre-switchover", "device", "wait-unplug", CANCELLING, "postcopy-active"],
 ];
 
 /** Cancels the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
 export async function cancelTransfer(guest: QemuMonitor): Promise<void> {
   // The mirrors end first: without the destination, which ends with the memory's transfer, their last writes would wait for long.
   await endMirrors(guest, { isUnwanted: true });
-  const isOver = async () => !UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
-  if (await isOver()) return;
+  const status = async () => (await queryMigration(guest)).status ?? "none";
+  if (!UNDER_WAY.includes(await status())) return;
   await guest.execute("migrate_cancel");
-  await within(CALLED_OFF_MS, "the transfer of the guest's memory", isOver);
+  await within(CALLED_OFF_MS, "the transfer of the guest's memory", async () => {
+    const now = await status();
+    // A cancellation in the moment before QEMU pauses at the switch-over does not end that pause (seen with 7.2), and the guest would stand still for good.
+    if (now === CANCELLING) await unlessRefused(guest.execute("migrate-continue", { state: CANCELLING }));
+    return !UNDER_WAY.includes(now);
+  });
+}
+
+/** Waits for a command that QEMU refuses when what it is about has ended meanwhile. */
+async function unlessRefused(command: Promise<unknown>): Promise<void> {
+  try {
+    await command;
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+  }
 }
 
 /** A job that has ended meanwhile refuses to be cancelled. The caller that waits for the job sees how it ended. */
@@ -318,11 +331,7 @@ async function cancelJob(
   guest: QemuMonitor,
   args: { readonly device: string; readonly force: boolean },
 ): Promise<void> {
-  try {
-    await guest.execute("block-job-cancel", args);
-  } catch (error) {
-    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
-  }
+  await unlessRefused(guest.execute("block-job-cancel", args));
 }
 
 /** Cuts the connections to the destination's disks, so that no copy waits for it. Each copy must have been cancelled before. */

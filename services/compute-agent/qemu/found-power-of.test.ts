@@ -16,3 +16,9 @@ test("a guest that never ran, or whose memory is saved, is told by its record", 
   expect(found("paused", { hasRun: false })).toBe("stopped");
   expect(found("absent", { isSuspended: true })).toBe("suspended");
 });
+
+test("a paused guest is paused in the last moments of its transfer, too, and one that ran counts as running", () => {
+  const handedTo = { attemptId: "task/h2", isDone: false };
+  expect(found("finish-migrate", { handedTo: { ...handedTo, wasRunning: false } })).toBe("paused");
+  expect(found("finish-migrate", { handedTo: { ...handedTo, wasRunning: true } })).toBe("running");
+});

@@ -8,16 +8,21 @@ import type { FoundPower } from "../driver.ts";
  */
 export const STALLED = "io-error";
 
+/** QEMU's state of a guest that it has halted for the end of a transfer, which it may still complete or give up. */
+export const FINISHING = "finish-migrate";
+
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
   const { hasRun, handedTo, runningIn, isSuspended, rescue } = guest.record;
   if (!hasRun) return "stopped";
   if (isSuspended) return "suspended";
+  const runningOrRescued = rescue === undefined ? "running" : "rescued";
   switch (state) {
+    case FINISHING:
+      return handedTo?.wasRunning === false ? "paused" : runningOrRescued;
     case "running":
     case "suspended":
-    case "finish-migrate":
-      return rescue === undefined ? "running" : "rescued";
+      return runningOrRescued;
     case STALLED:
     case "paused":
       // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.

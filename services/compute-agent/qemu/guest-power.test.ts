@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { SilentStorageError } from "../../../runtime/storage-gate.ts";
-import { type PowerControl, rebootGuest, unpauseGuest } from "./guest-power.ts";
+import { type PowerControl, rebootGuest, startGuest, unpauseGuest } from "./guest-power.ts";
 
 const LOCK = 'Failed to get "write" lock';
 
@@ -63,3 +63,47 @@ test.each([null, { interfaces: [], bridge: null }])(
     expect(done).toEqual([]);
   },
 );
+
+/** A guest whose transfer QEMU finishes after some looks, with the power of the QEMU's program over it. */
+function finishing(looks: number) {
+  const done: string[] = [];
+  let left = looks;
+  const guest = {
+    record: {
+      hasRun: true,
+      runningIn: null,
+      isSuspended: false,
+      receives: null,
+      handedTo: null,
+      machine: { disks: [] },
+    },
+    state: async () => {
+      left -= 1;
+      return left >= 0 ? "finish-migrate" : "postmigrate";
+    },
+    reach: async () => {},
+    pin: async () => {},
+    change: async () => {},
+    end: async () => void done.push("end"),
+    boot: async () => void done.push("boot"),
+    execute: async (command: string) => {
+      done.push(command);
+      return [];
+    },
+  } as unknown as QemuGuest;
+  const control = { volumes: null, signal: new AbortController().signal } as unknown as PowerControl;
+  return { done, started: startGuest(guest, control) };
+}
+
+test("a guest whose transfer QEMU is about to finish goes on when it has", async () => {
+  const { done, started } = finishing(3);
+  await started;
+  expect(done).toContain("cont");
+  expect(done).not.toContain("end");
+});
+
+test("a guest whose transfer QEMU does not finish is not booted, since that would end the only memory of it", async () => {
+  const { done, started } = finishing(Number.POSITIVE_INFINITY);
+  await expect(started).rejects.toThrow("QEMU has not finished the guest's transfer");
+  expect(done).toEqual([]);
+});

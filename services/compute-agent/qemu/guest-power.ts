@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
+import { endOfTransfer } from "../../../adapters/qemu/end-of-transfer.ts";
 import { hostDeviceId, readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -16,7 +17,7 @@ import { hasDevice } from "../../../adapters/qemu/volume-plugs.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
-import { STALLED } from "./found-power-of.ts";
+import { FINISHING, STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
@@ -27,6 +28,9 @@ const POLL_MS = 20;
 const TAKE_OVER_MS = 3_000;
 /** QEMU's refusal to use a disk that another QEMU uses. */
 const LOCKED = /Failed to get "(write|consistent read)" lock/;
+
+/** Whether QEMU has refused to use a disk because another QEMU uses it. */
+export const isUsedElsewhere = (error: unknown): boolean => error instanceof QmpError && LOCKED.test(error.message);
 
 export interface PowerControl {
   /** The program of QEMU. */
@@ -73,6 +77,12 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
       await control.functions.connect(guest, control.signal);
       await guest.execute("system_reset");
       return run(guest, control);
+    case FINISHING:
+      // A boot would end the QEMU, and with it the only memory of the guest if the destination does not have all of it.
+      throw new QemuError(
+        "state",
+        "QEMU has not finished the guest's transfer to another host: it goes on here when QEMU has given the transfer up, and is not booted meanwhile, because its memory would be lost",
+      );
     default:
       // A boot would lose what the guest was doing, and the source still has it.
       if (guest.record.receives === "memory")
@@ -187,6 +197,7 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
   else if (state !== "paused") throw doesNotRun(state);
+  await endOfTransfer(guest);
   await saveMemory(guest, signal);
   await guest.change({ isSuspended: true, runningIn: null });
   await guest.end();
@@ -324,7 +335,7 @@ async function continueWithDisks(guest: QemuGuest, signal: AbortSignal): Promise
       await guest.execute("cont");
       return;
     } catch (error) {
-      const isLocked = isTakenBack && error instanceof QmpError && LOCKED.test(error.message);
+      const isLocked = isTakenBack && isUsedElsewhere(error);
       if (!isLocked || waited >= TAKE_OVER_MS) throw error;
     }
     signal.throwIfAborted();
@@ -365,11 +376,12 @@ async function pressPowerButton(guest: QemuGuest, control: PowerControl): Promis
   }
 }
 
-/** A guest whose memory has arrived a moment ago is `inmigrate` until QEMU has taken it over. */
+/** A guest whose memory has arrived a moment ago is `inmigrate` until QEMU has taken it over, and one whose transfer has ended is `finish-migrate` a moment longer. */
 async function settledState(guest: QemuGuest, signal: AbortSignal): Promise<RunState> {
   for (let waited = 0; ; waited += POLL_MS) {
     const state = await guest.state();
-    if (state !== "inmigrate" || guest.record.receives !== "memory" || waited >= TAKE_OVER_MS) return state;
+    const isSettling = state === FINISHING || (state === "inmigrate" && guest.record.receives === "memory");
+    if (!isSettling || waited >= TAKE_OVER_MS) return state;
     signal.throwIfAborted();
     await delay(POLL_MS);
   }

@@ -10,6 +10,7 @@ import {
   type HandOverControl,
   handOverDisks,
   handOverLive,
+  isHaltedForTransfer,
   refuseOtherCpu,
   refuseOtherDisplay,
   refuseSmallerDisks,
@@ -49,24 +50,26 @@ export async function handOverGuestLive(
   await takeBackPaused(guest, attemptId, control.power);
   const state = await guest.state();
   const { handedTo, machine } = guest.record;
-  const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
-  const wasRunning = handedTo?.attemptId === attemptId ? handedTo.wasRunning : state === "running";
-  if (!isComplete) {
-    if (!["running", "paused", "finish-migrate"].includes(state)) throw doesNotRun(state);
+  const isRepeated = handedTo?.attemptId === attemptId;
+  const wasRunning = isRepeated ? handedTo.wasRunning : state === "running";
+  const isContinued = isRepeated && isHaltedForTransfer(state);
+  if (!isContinued) {
+    if (!["running", "paused"].includes(state)) throw doesNotRun(state);
     refuseWithDevices(guest, "be migrated while it runs");
     refuseOtherDisplay(guest, to, order.toHost);
     refuseOtherCpu(guest, to, order.toHost);
     if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
     if (interfacesMark(machine) !== to.interfaces) throw otherInterfaces(machine, to);
     await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
-    try {
-      const haltedMs = await handOverLive(guest, to, { ...control, force });
-      control.onHandedOver?.(order, { haltedMs });
-    } catch (error) {
-      if (control.signal.aborted) control.calledOff.add(order, attemptId);
-      else await callOffHandOver(guest);
-      throw error;
-    }
+  }
+  try {
+    const haltedMs = await handOverLive(guest, to, { ...control, force, isContinued });
+    control.onHandedOver?.(order, { haltedMs });
+  } catch (error) {
+    if (control.signal.aborted) control.calledOff.add(order, attemptId);
+    // The guest must not be started while QEMU may complete its transfer, so its next order calls it off again.
+    else await callOffHandOver(guest).catch(() => control.calledOff.add(order, attemptId));
+    throw error;
   }
   await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
 }

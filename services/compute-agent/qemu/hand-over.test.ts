@@ -1,14 +1,26 @@
 import { expect, test } from "vitest";
 import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { CalledOffMoves } from "./called-off-moves.ts";
 import { callOffHandOver, handOverLive } from "./hand-over.ts";
+import { handOverGuestLive, type LiveHandOverControl } from "./hand-over-guest.ts";
 import type { TransferAddress } from "./transfer-address.ts";
 
-const TO = { host: "127.0.0.1", memoryPort: 1, disksPort: null, key: null } as TransferAddress;
+const TO = {
+  ...{ host: "127.0.0.1", memoryPort: 1, disksPort: null, key: null, display: null, cpuModel: null, interfaces: "" },
+  ...{ hasVolumeBus: false },
+} as unknown as TransferAddress;
+const ORDER = {
+  ...{ host: "h1", serverUuid: "s", attemptId: "task/h1", toHost: "h2", toAttemptId: "task/h2", live: true },
+  ...{ listensAt: "", orderId: "o" },
+};
+const HANDED = { attemptId: "task/h2", isDone: false, wasRunning: true };
 const control = (signal = new AbortController().signal) => ({
   ...{ signal, onProgress: () => undefined },
-  ...{ force: false, bytesPerSecond: 1 },
+  ...{ force: false, isContinued: false, bytesPerSecond: 1 },
 });
 
 interface Moment {
@@ -20,15 +32,22 @@ interface Moment {
 
 /**
  * A QEMU that transfers its guest's memory. Its moments follow each other: each look at the transfer and each look at the guest is at the next one. It is told by
- * `migrate-continue` to pass the switch-over, and refuses this when it has passed it.
+ * `migrate-continue` to pass the switch-over, and refuses this when it has passed it. It does not answer the command that is `silent`, and refuses the one that needs `locked` disks. An `absent` one has ended.
  */
-function qemuOf(moments: readonly Moment[], handedTo: GuestRecord["handedTo"] = null) {
+function qemuOf(
+  moments: readonly Moment[],
+  handedTo: GuestRecord["handedTo"] = null,
+  { silent, locked }: { readonly silent?: string; readonly locked?: string } = {},
+) {
   const left = [...moments];
   const commands: string[] = [];
   const record = { handedTo, machine: { disks: [] } };
   const now = (): Moment => (left.length > 1 ? (left.shift() as Moment) : (left[0] as Moment));
   const execute = async (command: string): Promise<unknown> => {
     commands.push(command);
+    if (left[0]?.state === "absent") throw new QemuError("state", "the guest's QEMU is gone");
+    if (command === silent) throw new QmpError("silent", "QEMU does not answer");
+    if (command === locked) throw new QmpError("refused", 'cont: Failed to get "write" lock');
     switch (command) {
       case "query-migrate": {
         const { status } = now();
@@ -47,10 +66,17 @@ function qemuOf(moments: readonly Moment[], handedTo: GuestRecord["handedTo"] = 
   };
   const state = async () => now().state;
   const change = async (changes: object) => void Object.assign(record, changes);
-  return { guest: { execute, state, change, record } as unknown as QemuGuest, record, commands };
+  return { guest: { execute, state, change, record, process: () => null } as unknown as QemuGuest, record, commands };
 }
 
 const at = (status: string, state: string): Moment => ({ status, state });
+
+/** Hands the guest over by an order, maybe a forced one. */
+function handOver({ guest }: Pick<ReturnType<typeof qemuOf>, "guest">, force = false) {
+  const calledOff = new CalledOffMoves(new ManualClock(), () => Promise.reject(new Error("the grace is not over")));
+  const live = { ...control(), calledOff, power: {} } as unknown as LiveHandOverControl;
+  return { calledOff, moved: handOverGuestLive(guest, { ...ORDER, force }, TO, live) };
+}
 
 test("a live move resolves when QEMU has finished with its guest, which it has not yet when it calls the transfer completed", async () => {
   const { guest } = qemuOf([
@@ -92,4 +118,90 @@ test("a move that is called off after it was completed leaves the guest to the n
   await callOffHandOver(guest);
   expect(record.handedTo).toEqual(handedTo);
   expect(commands).not.toContain("cont");
+});
+
+test("the forced form of a move that QEMU is completing transfers nothing again", async () => {
+  const it = qemuOf(
+    [at("completed", "finish-migrate"), at("completed", "finish-migrate"), at("completed", "postmigrate")],
+    HANDED,
+  );
+  await handOver(it, true).moved;
+  expect(it.record.handedTo).toEqual({ ...HANDED, isDone: true });
+  expect(it.commands).not.toContain("migrate");
+  expect(it.commands).not.toContain("stop");
+});
+
+test("the forced form of a move that is completed while the agent looks at it transfers nothing again", async () => {
+  const it = qemuOf([at("device", "finish-migrate"), at("completed", "postmigrate")], HANDED);
+  await handOver(it, true).moved;
+  expect(it.record.handedTo).toEqual({ ...HANDED, isDone: true });
+  expect(it.commands).not.toContain("migrate");
+});
+
+test.each([
+  ["right after it was completed", [at("completed", "finish-migrate"), at("completed", "absent")]],
+  ["after the guest was halted for good", [at("completed", "postmigrate"), at("completed", "absent")]],
+] as const)("a move whose QEMU ends %s is completed, since the destination has confirmed it", async (_, moments) => {
+  const it = qemuOf([at("none", "running"), at("active", "running"), at("device", "finish-migrate"), ...moments]);
+  await handOver(it).moved;
+  expect(it.record.handedTo).toEqual({ ...HANDED, isDone: true });
+});
+
+test("a move whose QEMU ends before the transfer was seen to be completed fails", async () => {
+  const it = qemuOf([
+    ...[at("none", "running"), at("none", "running"), at("active", "running"), at("device", "finish-migrate")],
+    at("device", "absent"),
+  ]);
+  await expect(handOver(it).moved).rejects.toThrow("QEMU is gone");
+  expect(it.record.handedTo).toEqual(HANDED);
+});
+
+test("a guest that runs although its transfer was completed is not taken for one that was handed over", async () => {
+  const it = qemuOf([at("running", "running"), at("none", "running"), at("completed", "running")]);
+  await expect(handOver(it).moved).rejects.toThrow("is not halted since (running)");
+  expect(it.record.handedTo).toEqual(null);
+});
+
+test("a transfer that broke off and cannot be called off is called off again by the guest's next order", async () => {
+  const it = qemuOf([at("none", "running"), at("active", "running"), at("failed", "finish-migrate")], null, {
+    silent: "query-yank",
+  });
+  const { calledOff, moved } = handOver(it);
+  await expect(moved).rejects.toThrow("broke off");
+  expect(it.record.handedTo).toEqual(HANDED);
+  expect(calledOff.takeUp(ORDER, ORDER.toAttemptId)).toBe(true);
+});
+
+test.each([
+  ["paused", false, ["cont", "stop"]],
+  ["halted by a forced move", true, ["cont"]],
+] as const)(
+  "a guest that was %s is so again when its move was called off, though QEMU says that it was transferred",
+  async (_, wasRunning, orders) => {
+    const it = qemuOf([at("cancelled", "postmigrate")], { ...HANDED, wasRunning });
+    await callOffHandOver(it.guest);
+    expect(it.commands.filter((command) => ["cont", "stop"].includes(command))).toEqual(orders);
+    expect(it.record.handedTo).toBeNull();
+  },
+);
+
+test("a move that broke off is not completed when its order is repeated, though QEMU says of the guest that it was transferred", async () => {
+  const it = qemuOf([at("failed", "postmigrate")], { ...HANDED, wasRunning: false });
+  await expect(handOver(it).moved).rejects.toThrow("broke off");
+  expect(it.record.handedTo).toBeNull();
+});
+
+test("a paused guest whose disks the destination has taken already is left to the next order when its move is called off", async () => {
+  const handedTo = { ...HANDED, wasRunning: false };
+  const it = qemuOf([at("cancelled", "postmigrate")], handedTo, { locked: "cont" });
+  await callOffHandOver(it.guest);
+  expect(it.record.handedTo).toEqual(handedTo);
+  expect(it.commands).not.toContain("stop");
+});
+
+test("a paused guest that went on when its move was called off, and could not be paused again, is paused by the next attempt", async () => {
+  const it = qemuOf([at("cancelled", "running")], { ...HANDED, wasRunning: false });
+  await callOffHandOver(it.guest);
+  expect(it.commands).toContain("stop");
+  expect(it.record.handedTo).toBeNull();
 });

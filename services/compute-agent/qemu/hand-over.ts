@@ -15,12 +15,16 @@ import {
 } from "../../../adapters/qemu/transfer.ts";
 import { useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { NO_AMOUNTS, type TransferAmounts, type TransferProgress } from "../../../core/agent/transfer-progress.ts";
+import { FINISHING } from "./found-power-of.ts";
+import { isUsedElsewhere } from "./guest-power.ts";
 import { pairDisks } from "./pair-disks.ts";
 import { baseMark, displayMark, type TransferAddress } from "./transfer-address.ts";
 
 const POLL_MS = 20;
-/** QEMU's state of a guest that it has halted for the end of a transfer. */
-const FINISHING = "finish-migrate";
+/** The state of a guest whose QEMU runs and does not listen. */
+const ENDING = "starting";
+/** QEMU's states of a guest that it has halted for the end of a transfer, and of one whose transfer has ended while the guest was halted. */
+const HALTED_FOR_TRANSFER: readonly RunState[] = [FINISHING, "postmigrate"];
 /** How long QEMU may take to finish with a guest whose transfer has ended. It needs a moment, and more on a busy machine. */
 const FINISHING_MS = 20_000;
 
@@ -88,34 +92,32 @@ export function refuseOtherCpu(guest: QemuGuest, { cpuModel: there }: TransferAd
   );
 }
 
+/** Whether QEMU has halted the guest for a transfer, which is in its last moments or has ended. Then no other one may be begun: the destination may have everything. */
+export const isHaltedForTransfer = (state: RunState): boolean => HALTED_FOR_TRANSFER.includes(state);
+
 /**
- * Transfers a guest with its memory while it runs. When it resolves, neither guest runs: this one is halted (`postmigrate`), and the other
+ * Transfers a guest with its memory while it runs. When it resolves, neither guest runs: this one is halted (`postmigrate`) or its QEMU is gone, and the other
  * one has everything and waits to be started. Before that, a raised signal ends only the waiting. The transfer itself continues up to the
  * switch-over, which it never passes by itself: a forced order may continue it, and `callOffHandOver` ends it.
+ * With `isContinued` the transfer to this guest has been begun and is halted: it is never begun again, also if it has ended meanwhile.
  * Resolves with how long the guest had stood still by then, in milliseconds.
  */
 export async function handOverLive(
   guest: QemuGuest,
   to: TransferAddress,
-  control: HandOverControl & { readonly force: boolean; readonly bytesPerSecond: number },
+  control: HandOverControl & {
+    readonly force: boolean;
+    readonly isContinued: boolean;
+    readonly bytesPerSecond: number;
+  },
 ): Promise<number> {
-  const { host, memoryPort, disksPort, key } = to;
-  const isSecret = key !== null;
-  if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
-  if (control.force) await guest.execute("stop");
   let disks = NO_AMOUNTS;
-  const onProgress = (amounts: TransferAmounts) => {
-    disks = amounts;
-    control.onProgress({ memory: NO_AMOUNTS, disks });
-  };
-  if (!UNDER_WAY.includes((await queryMigration(guest)).status ?? "none")) {
-    await endMirrors(guest, { isUnwanted: true });
-    if (isSecret) await useTransferKey(guest, key, "client");
-    if (disksPort !== null) {
-      const target = { ...placesOf(guest, to), isSameBase: isSameBase(guest, to) };
-      await mirrorDisks(guest, target, { ...control, onProgress });
-    }
-    await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond, isSecret });
+  if (!control.isContinued) {
+    const onProgress = (amounts: TransferAmounts) => {
+      disks = amounts;
+      control.onProgress({ memory: NO_AMOUNTS, disks });
+    };
+    await beginLive(guest, to, { ...control, onProgress });
   }
   for (;;) {
     control.signal.throwIfAborted();
@@ -135,21 +137,58 @@ export async function handOverLive(
   }
 }
 
-/** Resolves with how long a guest whose transfer is completed has stood still, when QEMU has left it halted for good. */
+/** Begins the transfer of disks and memory, unless it is under way. */
+async function beginLive(
+  guest: QemuGuest,
+  to: TransferAddress,
+  control: AnswerWait & {
+    readonly force: boolean;
+    readonly bytesPerSecond: number;
+    onProgress(disks: TransferAmounts): void;
+  },
+): Promise<void> {
+  const { host, memoryPort, disksPort, key } = to;
+  const isSecret = key !== null;
+  if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
+  if (control.force) await guest.execute("stop");
+  if (UNDER_WAY.includes((await queryMigration(guest)).status ?? "none")) return;
+  await endMirrors(guest, { isUnwanted: true });
+  if (isSecret) await useTransferKey(guest, key, "client");
+  if (disksPort !== null)
+    await mirrorDisks(guest, { ...placesOf(guest, to), isSameBase: isSameBase(guest, to) }, control);
+  await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond, isSecret });
+}
+
+/**
+ * Resolves with how long a guest whose transfer is completed has stood still, when it can no longer run here by itself: QEMU has left it halted for good, or has
+ * ended. QEMU calls a transfer completed only after the destination has confirmed, over the connection of the transfer, that it has taken everything over, so the guest
+ * is there whatever becomes of this QEMU.
+ */
 async function finished(guest: QemuGuest): Promise<number> {
-  await settledState(guest);
-  return (await queryMigration(guest)).downtime ?? 0;
+  const state = await settledState(guest);
+  if (state === "absent") return 0;
+  if (state !== "postmigrate")
+    throw new QemuError("state", `the guest was transferred and is not halted since (${state})`);
+  try {
+    return (await queryMigration(guest)).downtime ?? 0;
+  } catch (error) {
+    if ((await settledState(guest)) === "absent") return 0;
+    throw error;
+  }
 }
 
 /**
  * The state of a guest whose transfer has ended. QEMU says so a moment before it gives the guest this state. An order that took the guest for
- * one that is still being transferred would boot it, and lose its memory.
+ * one that is still being transferred would boot it, and lose its memory. A QEMU that no longer listens is about to end.
  */
 async function settledState(guest: QemuGuest): Promise<RunState> {
   const untilMs = performance.now() + FINISHING_MS;
   for (;;) {
-    const state = await guest.state();
-    if (state !== FINISHING) return state;
+    const state = await guest.state().catch((error: unknown) => {
+      if (error instanceof QmpError && error.code === "lost") return ENDING;
+      throw error;
+    });
+    if (state !== FINISHING && state !== ENDING) return state;
     if (performance.now() > untilMs)
       throw new QemuError("state", `QEMU does not finish the guest's transfer within ${FINISHING_MS / 1_000} s`);
     await delay(POLL_MS);
@@ -167,15 +206,32 @@ async function passSwitchOver(guest: QemuGuest): Promise<void> {
   }
 }
 
-/** Ends a transfer that is no longer wanted. The guest is left as it was before: it runs on if it ran. */
+/**
+ * Ends a transfer that is no longer wanted. The guest is left as it was before: it runs on if it ran, and is paused if it was paused. A transfer after which the
+ * destination has everything leaves the guest to the order that comes next.
+ */
 export async function callOffHandOver(guest: QemuGuest): Promise<void> {
   const { handedTo } = guest.record;
   if (handedTo === null || (await guest.state()) === "absent") return;
   await cancelTransfer(guest);
   const state = await settledState(guest);
-  // A transfer that was completed meanwhile leaves the guest to the order that comes next.
-  if (handedTo.wasRunning && state === "paused") await guest.execute("cont");
-  if (state !== "postmigrate") await guest.change({ handedTo: null });
+  if (state === "postmigrate" && (await queryMigration(guest)).status === "completed") return;
+  // QEMU gives a guest that did not run when its transfer broke off the state of one that was transferred (up to version 8.1), which only a guest that goes on leaves.
+  const isHalted = state === "postmigrate" || (state === "paused" && handedTo.wasRunning);
+  if (isHalted && !(await goesOn(guest))) return;
+  if (!handedTo.wasRunning && (isHalted || state === "running")) await guest.execute("stop");
+  await guest.change({ handedTo: null });
+}
+
+/** Lets a halted guest go on. False if the destination has taken the disks, which it does when everything of a paused guest has arrived. */
+async function goesOn(guest: QemuGuest): Promise<boolean> {
+  try {
+    await guest.execute("cont");
+    return true;
+  } catch (error) {
+    if (isUsedElsewhere(error)) return false;
+    throw error;
+  }
 }
 
 /** Two disks that both began blank have the same base, too. */

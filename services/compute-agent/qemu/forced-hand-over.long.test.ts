@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import {
+  guestsOnDisk,
+  makeQemuGuestsDir,
+  NANO_FLAVOR,
+  type QemuGuestsDir,
+  qemuDriverIn,
+  quickNanoImage,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
+import type { HandOffOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
+
+const NEVER = new AbortController().signal;
+const PATIENT = { everyMs: 20, withinMs: 60_000 };
+/** Moves are called off up to this report of their progress. On a busy machine a transfer may have more of them. */
+const MOMENTS_MAX = 60;
+const skipped = whyNoQemu();
+
+const succeeds = (doing: Promise<unknown>): Promise<boolean> =>
+  doing.then(
+    () => true,
+    () => false,
+  );
+
+describe.skipIf(skipped !== null)(
+  `a live move that is called off${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    const dirs: QemuGuestsDir[] = [];
+    const drivers: QemuDriver[] = [];
+    afterEach(async () => {
+      for (const driver of drivers.splice(0)) driver.close();
+      for (const dir of dirs.splice(0)) await dir.remove();
+    });
+    const open = (dir: QemuGuestsDir) => {
+      const driver = qemuDriverIn(dir);
+      drivers.push(driver);
+      return driver;
+    };
+
+    /** Two hosts. `scene` gives a guest of a new server on the first one, and one that waits for it on the second one. */
+    function hosts(sharesDisks: boolean) {
+      const here = makeQemuGuestsDir(quickNanoImage());
+      const there = sharesDisks ? here : makeQemuGuestsDir(quickNanoImage());
+      dirs.push(...new Set([here, there]));
+      const [driver, other] = [open(here), open(there)];
+      const scene = async (index: number, isPaused: boolean) => {
+        const server = serverSpec(index, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
+        const nameOf = (host: string) => ({ host, serverUuid: server.uuid, attemptId: `task${index}/${host}` });
+        const [source, destination] = [nameOf("h1"), nameOf("h2")];
+        const build = { server, allocation: undefined };
+        const control = { signal: NEVER, onStep: () => undefined };
+        await driver.prepare({ ...source, ...build, movedFrom: null }, control);
+        await driver.start(source, NEVER);
+        const ticksOf = (dir: QemuGuestsDir, { host }: GuestName) =>
+          guestsOnDisk(dir.path, server.uuid).find((guest) => guest.host === host)?.ticks ?? [];
+        const ticks = () => [ticksOf(here, source), ticksOf(there, destination)] as const;
+        await eventually("a tick", () => ticks()[0].length > 0, PATIENT);
+        if (isPaused) await driver.power(source, "pause", NEVER);
+        const by = isPaused ? "live-migrate-paused" : "live-migrate";
+        const movedFrom = { host: "h1", attemptId: source.attemptId, by };
+        const outcome = await other.prepare({ ...destination, ...build, movedFrom }, control);
+        const listensAt = (outcome.kind === "prepared" && outcome.listensAt) || "";
+        const to = { toHost: "h2", toAttemptId: destination.attemptId, live: true, force: false, listensAt };
+        const order: HandOffOrder = { ...source, ...to, orderId: "o" };
+        return { source, destination, order, ticks };
+      };
+      return { here, driver, other, scene };
+    }
+
+    const cases = ["repeated", "forced"].flatMap((then) => [
+      { then, sharesDisks: false, isPaused: false },
+      { then, sharesDisks: false, isPaused: true },
+      { then, sharesDisks: true, isPaused: true },
+    ]);
+    test.each(cases)(
+      "at any of its moments and whose order is $then then moves the guest whole or not at all (shared disks: $sharesDisks, paused: $isPaused)",
+      async ({ then, sharesDisks, isPaused }) => {
+        const { driver, other, scene } = hosts(sharesDisks);
+        let wasCalledOff = true;
+        let moved = 0;
+        let moments = 0;
+        for (; wasCalledOff && moments < MOMENTS_MAX; moments += 1 + Math.floor(moments / 4)) {
+          const { source, destination, order, ticks } = await scene(moments + 1, isPaused);
+          const control = new AbortController();
+          let told = 0;
+          const first = driver.handOff(order, control.signal, () => {
+            if (told === moments) control.abort(new Error("the move was called off"));
+            told += 1;
+          });
+          wasCalledOff = !(await succeeds(first));
+          const second = then === "forced" ? { ...order, force: true, orderId: "o2" } : order;
+          const isMoved = await succeeds(driver.handOff(second, NEVER, () => undefined));
+          const [driverOf, guest] = isMoved ? [other, destination] : [driver, source];
+          const at = isMoved ? 1 : 0;
+          // The cell leaves the server where the answer says that its guest is.
+          if (!isMoved) await other.destroy(destination);
+          if (isPaused) await driverOf.power(guest, "pause", NEVER);
+          else await driverOf.start(guest, NEVER);
+          if (isMoved) await driver.destroy(source);
+          expect([moments, await driverOf.powersOf([guest])]).toEqual([moments, [isPaused ? "paused" : "running"]]);
+          const seen = ticks()[at].length;
+          if (isPaused) await driverOf.power(guest, "unpause", NEVER);
+          await eventually("a further tick", () => ticks()[at].length > seen, PATIENT);
+          // The guest counts its ticks: a boot would begin anew.
+          expect([moments, ticks()[at].at(seen) ?? 0]).not.toEqual([moments, 1]);
+          await driverOf.destroy(guest);
+          if (isMoved) moved += 1;
+        }
+        expect(moments).toBeGreaterThan(2);
+        expect(moved).toBeGreaterThan(0);
+      },
+    );
+
+    test("leaves a paused guest paused, also for an agent that begins after its last one ended the move", async () => {
+      const { here, driver, scene } = hosts(true);
+      const { source, order } = await scene(1, true);
+      const control = new AbortController();
+      const first = driver.handOff(order, control.signal, () => control.abort(new Error("the agent has died")));
+      expect(await succeeds(first)).toBe(false);
+      driver.close();
+      const next = open(here);
+      await next.adopt([{ ...source, state: "paused" }]);
+      expect(await next.powersOf([source])).toEqual(["paused"]);
+      await next.power(source, "suspend", NEVER);
+      expect(await next.powersOf([source])).toEqual(["suspended"]);
+    });
+  },
+);
