@@ -4,17 +4,30 @@ import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
+import { reservationIdOf } from "../services/api/compute/servers/reservation-id.ts";
 import { SERVER_ATTRIBUTES } from "../services/api/compute/servers/server-attributes.ts";
-import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT, SMALL_ZONE, USER } from "./lists/fill-servers.ts";
+import {
+  fillServers,
+  isFilled,
+  LARGE_PROJECT,
+  middleOf,
+  RARE,
+  requestIdOf,
+  SMALL_PROJECT,
+  SMALL_ZONE,
+  TWENTIETH,
+  USER,
+} from "./lists/fill-servers.ts";
 import { measuredOf } from "./measure.ts";
 
 /**
  * Measures pages of 100 servers in a cloud of 1,000,000 servers, over HTTP, with the api, its databases and the client on this machine.
  * `BERTH_BENCH_SERVERS` sets their number, and `BERTH_BENCH_ONLY` measures only lists whose names or queries contain one of these texts, which commas
- * separate. Every filter and every sort key of Nova's schema has a line. A list that is refused shows the error.
+ * separate. With `BERTH_BENCH_DATA`, a directory, the databases are kept there, so that the next run finds them filled. Every filter and every sort key of Nova's schema has a line. A list that is refused shows the error.
  */
 const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
 const ONLY = (process.env["BERTH_BENCH_ONLY"] ?? "").split(",");
+const DATA = process.env["BERTH_BENCH_DATA"];
 const CELL = "cell-1";
 /** A server of the large project in the middle of the list. */
 const ONE_SERVER = `server-${(SERVERS >> 1) + 7}`;
@@ -62,6 +75,24 @@ const LISTS: readonly List[] = [
   { what: "availability_zone= of nearly all", query: "availability_zone=nova" },
   { what: "availability_zone= of none", query: "availability_zone=nowhere" },
   { what: "user_id= of all, flavor= of one in 1,000", query: `user_id=${USER}&flavor=${RARE.flavor}` },
+  { what: "user_id= of all, flavor= of one in 20", query: `user_id=${USER}&flavor=${TWENTIETH}` },
+  { what: "flavor= of one in 20, key_name= of one in 500", query: `flavor=${TWENTIETH}&key_name=^key-77$` },
+  { what: "flavor= of one in 20, key_name= of another 20th", query: `flavor=${TWENTIETH}&key_name=^key-78$` },
+  { what: "flavor= of one in 20, a project with none", query: `flavor=${TWENTIETH}`, as: `ann:${SMALL_PROJECT}` },
+  { what: "flavor= of one in 20, the large project", query: `flavor=${TWENTIETH}`, as: `ann:${LARGE_PROJECT}` },
+  { what: "status= of one in 20", query: "status=SUSPENDED" },
+  { what: "status= of one in 20, from the middle on", query: "status=SUSPENDED&marker=MIDDLE" },
+  { what: "status= of one in 20, flavor= of one in 1,000", query: `status=SUSPENDED&flavor=${RARE.flavor}` },
+  { what: "status= of one in 20, a project of 1,000 with none", query: "status=SUSPENDED", as: `ann:${SMALL_PROJECT}` },
+  { what: "status=SHUTOFF, flavor= of one in 20", query: `status=SHUTOFF&flavor=${TWENTIETH}` },
+  { what: "host=, flavor= of one in 20", query: `host=bench-host-7&flavor=${TWENTIETH}` },
+  {
+    what: "status=ACTIVE, availability_zone= of one host in 200",
+    query: `status=ACTIVE&availability_zone=${SMALL_ZONE}`,
+  },
+  { what: "name= of many, flavor= of one in 1,000", query: `name=server-1&flavor=${RARE.flavor}` },
+  { what: "name= of nearly all", query: "name=server" },
+  { what: "reservation_id= of one server", query: `reservation_id=${reservationIdOf(requestIdOf(SERVERS >> 1))}` },
   { what: "status= of all, image= of one in 1,000", query: `status=ACTIVE&image=${RARE.image}` },
   ...[
     ...["ip=10.0.0.7", "ip6=fd00::7", "access_ip_v4=10.0.0.7", "access_ip_v6=fd00::7", "auto_disk_config=1"],
@@ -100,13 +131,17 @@ const LISTS: readonly List[] = [
 ];
 
 export async function run(): Promise<void> {
-  const server = await startEmbedded({ settings: { shared_buffers: "256MB", max_wal_size: "4GB" } });
+  const server = await startEmbedded({
+    ...(DATA !== undefined && { dataDir: DATA }),
+    settings: { shared_buffers: "256MB", max_wal_size: "4GB" },
+  });
   try {
     const databases = { api: server.url("lists"), cell: server.url(`lists_cell_${CELL}`), cellName: CELL };
     for (const name of ["lists", `lists_cell_${CELL}`]) await ensureDatabase(server.url("postgres"), name);
     await migrate(databases.api, "api");
     await migrate(databases.cell, "cell");
-    const { middle } = await fillServers(databases, SERVERS);
+    if (!(await isFilled(databases))) await fillServers(databases, SERVERS);
+    const middle = await middleOf(databases.api, SERVERS);
     const cloud = await startCloud({
       ...{ databaseUrl: databases.api, dataDir: null, schedulers: 1, conductors: 1, auth: "noauth2" },
       cells: [{ name: CELL, hosts: [] }],

@@ -98,6 +98,52 @@ export function recordContract(cell: () => CellUnderTest): void {
       expect(await found({ attribute: "user", value: "an" })).toEqual([[], null]);
     });
 
+    test("are found by one value, and of those only the ones that have values of other attributes", async () => {
+      const flavor = (id: string) => ({ id, name: id, vcpus: 1, memoryMib: 1, diskGib: 0 }) as ServerSpec["flavor"];
+      for (const [number, userId, imageRef, id, keyName] of [
+        [1, "ann", "image-1", "a", "web"],
+        [2, "ann", "image-2", "a", ""],
+        [3, "bob", "image-1", "a", "db"],
+        [4, "ann", "image-1", "b", "db"],
+      ] as const)
+        await dispatchWith(number, {
+          ...{ createdAtMs: createdAtMs + number, userId, imageRef, keyName },
+          flavor: { ephemeralGib: 0, swapMib: 0, extraSpecs: {}, ...flavor(id) } as ServerSpec["flavor"],
+        });
+      const [user, image] = [
+        { attribute: "user", value: "ann" },
+        { attribute: "image", value: "image-1" },
+      ] as const;
+      const [key, ofFlavor] = [
+        { attribute: "key", value: "none", otherValues: ["web", "db"] },
+        { attribute: "flavor", value: "a" },
+      ] as const;
+      expect(await found({ ...user, others: [image] })).toEqual([[4, 1].map(serverId), null]);
+      expect(await found({ ...image, others: [user] })).toEqual([[4, 1].map(serverId), null]);
+      expect(await found({ ...image, others: [user, ofFlavor, key] })).toEqual([[serverId(1)], null]);
+      expect(await found({ ...key, others: [ofFlavor] })).toEqual([[3, 1].map(serverId), null]);
+      expect(await found({ ...user, others: [key], rows: 2 })).toEqual([[serverId(4)], serverId(2)]);
+      expect(await found({ ...user, others: [{ attribute: "image", value: "none" }], rows: 2 })).toEqual([
+        [],
+        serverId(2),
+      ]);
+    });
+
+    test("are found by the last digits of the id of their request", async () => {
+      const requestId = (digits: string) => `req-00000000-0000-4000-8000-00${digits}`;
+      await dispatchWith(1, { createdAtMs, requestId: requestId("00000000ab") });
+      await dispatchWith(2, { createdAtMs: createdAtMs + 1, requestId: requestId("00000000ab") });
+      await dispatchWith(3, { createdAtMs, requestId: requestId("00000001ab") });
+      const query = { attribute: "reservation", value: "00000000ab" } as const;
+      expect(await found(query)).toEqual([[2, 1].map(serverId), null]);
+      expect(await found({ ...query, rows: 1 })).toEqual([[serverId(2)], serverId(2)]);
+      expect(await found({ ...query, after: { uuid: serverId(2), createdAtMs: createdAtMs + 1 } })).toEqual([
+        [serverId(1)],
+        null,
+      ]);
+      expect(await found({ ...query, value: "ab" })).toEqual([[], null]);
+    });
+
     test("are found by each of several values, in one order", async () => {
       for (const [number, keyName] of [
         [1, "web"],

@@ -3,6 +3,7 @@ import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stor
 import {
   type AttributeQuery,
   type AttributeStretch,
+  type AttributeValueAsked,
   type IndexedAttribute,
   type ListPosition,
   newestFirst,
@@ -68,20 +69,26 @@ const ATTRIBUTES: Readonly<Record<IndexedAttribute, (spec: ServerSpec) => string
   image: ({ imageRef }) => imageRef,
   user: ({ userId }) => userId,
   key: ({ keyName }) => keyName || undefined,
+  reservation: ({ requestId }) => requestId.slice(30),
 };
 
+function hasValue(spec: ServerSpec, { attribute, value, otherValues = [] }: AttributeValueAsked): boolean {
+  const own = ATTRIBUTES[attribute](spec);
+  return own !== undefined && (own === value || otherValues.includes(own));
+}
+
 export function serversByAttribute(cell: CellState, query: AttributeQuery): AttributeStretch {
-  const { attribute, value, otherValues = [], projectId, oldestFirst, after, rows } = query;
-  const isWanted = (own: string | undefined) => own === value || (own !== undefined && otherValues.includes(own));
+  const { others = [], projectId, oldestFirst, after, rows } = query;
   const inOrder = (one: ListPosition, other: ListPosition) => newestFirst(one, other) * (oldestFirst ? -1 : 1);
   const scanned = [...cell.servers.values()]
-    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && isWanted(ATTRIBUTES[attribute](spec)))
+    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && hasValue(spec, query))
     .filter((row) => after === null || inOrder(after, row) < 0)
     .sort(inOrder)
     .slice(0, rows);
   const last = scanned.length < rows ? undefined : scanned.at(-1);
   const servers = scanned
     .filter(({ spec }) => projectId === null || spec.projectId === projectId)
+    .filter(({ spec }) => others.every((other) => hasValue(spec, other)))
     .map(serverOf)
     .filter((server) => server !== null);
   return { servers, resumeAt: last === undefined ? null : positionOf(last) };

@@ -19,13 +19,14 @@ const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
   image: "message_field(spec, 6)",
   user: "user_id",
   key: KEY,
+  reservation: "substring(message_field(spec, 9) from 31)",
 };
 /** The index has the first bytes of longer values, too. */
 const INDEXED_BYTES_MAX = 1_024;
 
 /** Cost: one round trip, and a look at `rows` entries of an index in its order, for each value. */
 export async function readServersByAttribute(pool: Pool, query: AttributeQuery): Promise<AttributeStretch> {
-  const { attribute, value, otherValues = [], projectId, oldestFirst, after, rows } = query;
+  const { attribute, value, otherValues = [], others = [], projectId, oldestFirst, after, rows } = query;
   const isNewer = oldestFirst ? "<" : ">";
   const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
   const values: unknown[] = [rows, otherValues.length === 0 ? wanted[0] : wanted];
@@ -41,14 +42,19 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
     conditions.push(`${at} ${isNewer}= created_at`, `(${at} ${isNewer} created_at or uuid ${isNewer} ${uuid})`);
   }
   const ofProject = projectId === null ? "" : ` and project_id = $${values.push(projectId)}`;
+  // Only of the servers that are looked at: as a condition of the scan, it might make Postgres read the list by another index.
+  const passes = others.map((other) => {
+    const its = [other.value, ...(other.otherValues ?? [])].map((one) => indexedValue(other.attribute, one));
+    return `${EXPRESSIONS[other.attribute]} = any ($${values.push(its)}::${typeOf(other.attribute)}[])`;
+  });
   const [created, byUuid] = oldestFirst ? ["asc", "desc"] : ["desc", "asc"];
-  const inOrder = `select uuid, created_at, project_id, status from servers where ${conditions.join(" and ")}
+  const inOrder = `select uuid, created_at, project_id, status, ${passes.join(" and ") || "true"} as passes from servers where ${conditions.join(" and ")}
         order by created_at ${created}, uuid ${byUuid} limit $1`;
   // The index has the order only within each value.
-  const ofSeveral = `select s.* from unnest($2::${attribute === "user" ? "text" : "bytea"}[]) as w (value) cross join lateral (${inOrder}) s
+  const ofSeveral = `select s.* from unnest($2::${typeOf(attribute)}[]) as w (value) cross join lateral (${inOrder}) s
         order by s.created_at ${created}, s.uuid ${byUuid} limit $1`;
   const found = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}`,
+    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}${others.map((other) => `_${other.attribute}`).join("")}`,
     text: `with scanned as materialized (
         ${otherValues.length === 0 ? inOrder : ofSeveral}
       )
@@ -60,7 +66,7 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
       ) l (last_uuid, last_created_at_ms) on true
       left join (
         select ${SERVER_COLUMNS} from servers
-        where uuid in (select uuid from scanned where status <> 'CLOSED'${ofProject})
+        where uuid in (select uuid from scanned where passes and status <> 'CLOSED'${ofProject})
       ) r on true
       order by r.created_at_ms ${created}, r.uuid ${byUuid}`,
     values,
@@ -161,6 +167,8 @@ interface StretchRow {
 function positionOf({ last_uuid: uuid, last_created_at_ms: createdAtMs }: StretchRow): ListPosition | null {
   return uuid === null || createdAtMs === null ? null : { uuid, createdAtMs };
 }
+
+const typeOf = (attribute: IndexedAttribute): string => (attribute === "user" ? "text" : "bytea");
 
 function indexedValue(attribute: IndexedAttribute, value: string): string | Buffer {
   return attribute === "user" ? value : Buffer.from(value).subarray(0, INDEXED_BYTES_MAX);

@@ -7,8 +7,11 @@ export interface ListPosition {
   readonly createdAtMs: number;
 }
 
-/** The attributes by whose values a cell finds its servers: the flavor's id, the image's id, the user's id, and the name of the key pair. */
-export type IndexedAttribute = "flavor" | "image" | "user" | "key";
+/**
+ * The attributes by whose values a cell finds its servers: the flavor's id, the image's id, the user's id, the name of the key pair, and what follows the
+ * first 30 characters of the request's id (`req-` and a UUID).
+ */
+export type IndexedAttribute = "flavor" | "image" | "user" | "key" | "reservation";
 
 /** A value of an attribute. Of values longer than 1,024 bytes, a store may compare only these. */
 export interface AttributeValueAsked {
@@ -28,12 +31,14 @@ export interface ValuesQuery {
 
 /** Selects servers by an attribute, newest first. */
 export interface AttributeQuery extends AttributeValueAsked {
+  /** Only servers that have a value of each of these, too. None by default. */
+  readonly others?: readonly AttributeValueAsked[];
   /** Null for the servers of all projects. */
   readonly projectId: string | null;
   readonly oldestFirst: boolean;
   /** Only servers that follow in the list, or null for all. */
   readonly after: ListPosition | null;
-  /** How many servers with the value are looked at. Those of other projects count, too. */
+  /** How many servers with the value are looked at. Those of other projects and without the other values count, too. */
   readonly rows: number;
 }
 

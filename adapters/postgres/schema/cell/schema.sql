@@ -401,6 +401,7 @@ CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_key ON public.servers USING btree (message_late_field(spec, 24), created_at DESC, uuid) WHERE ((deleted_at IS NULL) AND (message_late_field(spec, 24) IS NOT NULL));
+CREATE INDEX servers_reservation ON public.servers USING btree (SUBSTRING(message_field(spec, 9) FROM 31)) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_tokens ON public.servers USING gin (spec_tokens(spec)) WITH (gin_pending_list_limit='256') WHERE ((deleted_at IS NULL) AND (spec_tokens(spec) IS NOT NULL));
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE INDEX servers_user ON public.servers USING btree (user_id, created_at DESC, uuid) WHERE (deleted_at IS NULL);

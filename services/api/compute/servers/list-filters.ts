@@ -13,6 +13,7 @@ import { ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
 import { isOfValue, type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
+import { requestDigitsOf } from "./reservation-id.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
 import { timeRangeOf } from "./time-range.ts";
@@ -47,7 +48,7 @@ export interface ListFilters {
   readonly name: ListPattern | null;
   /** Where indexes find servers, the source first that is likely to find the fewest. Empty when no index serves the filters. */
   readonly sources: readonly ListSource[];
-  readonly indexed: IndexedFilter | null;
+  readonly indexed: readonly IndexedFilter[];
   /** The time in which all servers were created that pass. */
   readonly created: TimeRange | null;
   readonly deleted: boolean;
@@ -108,7 +109,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   return {
     matchers,
     name: name === "" ? null : readPattern("name", name),
-    indexed: indexedOf(text),
+    indexed: [...indexedOf(text)],
     created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
     sources: [
       sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }),
@@ -140,9 +141,11 @@ function sourceOf(found: {
 const sourceOfStates = (shown: ReadonlySet<string>): ListSource | null =>
   isServedByIndex(shown) ? { kind: "states", shown } : null;
 
-/** The filters by the host under its other name, and by attributes that have the same value for all listed servers. */
+/** The filters by the host under its other name, by attributes that have the same value for all listed servers, and by a value that none can have. */
 function sourceOfRest(text: (name: string) => string | undefined): ListSource | null {
   if (text("terminated_at") !== undefined || (text("progress") ?? "0") !== "0") return { kind: "none" };
+  const reservation = text("reservation_id");
+  if (reservation !== undefined && requestDigitsOf(reservation) === null) return { kind: "none" };
   const device = text("root_device_name");
   if (device !== undefined && !readPattern("root_device_name", device).matches(ROOT_DEVICE)) return { kind: "none" };
   const node = text("node");
@@ -176,20 +179,20 @@ function statesOf(statuses: ReadonlySet<string>, text: (name: string) => string 
   return new Set(power === undefined ? [] : statusesInPowerState(power));
 }
 
-/** The filters that the cells' indexes serve, the one first that is likely to select the fewest servers. */
-function indexedOf(text: (name: string) => string | undefined): IndexedFilter | null {
+/** The filters that the cells' indexes serve. */
+function* indexedOf(text: (name: string) => string | undefined): Generator<IndexedFilter> {
   const asked = [
+    // Servers without an image have no entry in its index.
     { attribute: "image", value: text("image") ?? text("image_ref") },
+    { attribute: "reservation", value: requestDigitsOf(text("reservation_id") ?? "") },
     { attribute: "user", value: text("user_id") },
     { attribute: "flavor", value: text("flavor") ?? text("instance_type_id") },
   ] as const;
-  // Servers without an image have no entry in its index.
-  const [first] = asked.flatMap(({ attribute, value = "" }) => (value === "" ? [] : [{ attribute, value }]));
+  for (const { attribute, value } of asked) if (value) yield { attribute, value, isPart: false };
   const key = text("key_name");
   const pattern = key === undefined ? null : readPattern("key_name", key);
-  if (first?.attribute === "image" || pattern === null || pattern.contains === "")
-    return first === undefined ? null : { ...first, isPart: false };
-  return { attribute: "key", value: pattern.contains, isPart: !pattern.isWhole };
+  if (pattern !== null && pattern.contains !== "")
+    yield { attribute: "key", value: pattern.contains, isPart: !pattern.isWhole };
 }
 
 function* readMatchers(text: (name: string) => string | undefined, zones: Zones): Generator<Matches> {

@@ -71,7 +71,7 @@ function cloudOf(found: {
   const list = async (sources: readonly ListSource[], order: ListQuery["order"]) => {
     const query = {
       ...{ projectId: "p", limit: 10, marker: null, nameContains: null, softDeleted: false, created: null },
-      ...{ indexed: null, matches: null, compare: () => 1, sources, order },
+      ...{ indexed: [], matches: null, compare: () => 1, sources, order },
     } as unknown as ListQuery;
     const page = await listFound(deps, query, null);
     return page?.servers.map(({ server }) => Number(server.uuid.slice(-12))).toSorted();

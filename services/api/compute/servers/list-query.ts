@@ -28,8 +28,8 @@ export interface ListQuery {
   readonly softDeleted: boolean;
   /** Where indexes find servers, the best source first. */
   readonly sources: readonly ListSource[];
-  /** The filter whose servers the cells' indexes find, or null when it has none. */
-  readonly indexed: IndexedFilter | null;
+  /** The filters whose servers the cells' indexes find. */
+  readonly indexed: readonly IndexedFilter[];
   /** All servers of the list were created in this time. Null when the query does not say when. */
   readonly created: TimeRange | null;
   readonly order: ListOrder;

@@ -59,7 +59,7 @@ test("a server that comes into its cell while servers are looked for by their st
 });
 
 test("a server that comes into its cell while servers are looked for by an attribute is found", async () => {
-  const indexed = { isPart: false, attribute: "user", value: "ann" } as const;
+  const indexed = [{ isPart: false, attribute: "user", value: "ann" }] as const;
   const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
   const { known } = await stretchReader(arriving(), asked, "newest-first", null)(9);
   expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);

@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import type { RequestQuery, RequestRecord, RequestScan } from "../../../../core/stores/api/api-store.ts";
-import { type AttributeQuery, type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
+import {
+  type AttributeQuery,
+  type AttributeValueAsked,
+  type ListPosition,
+  newestFirst,
+} from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { IndexedFilter } from "./list-filters.ts";
 import { listFound } from "./list-found.ts";
 import type { ListQuery } from "./list-query.ts";
 import { stretchReader } from "./read-stretches.ts";
@@ -14,6 +20,7 @@ interface Known {
   readonly number: number;
   readonly cell: string | null;
   readonly user: string;
+  readonly image?: string;
   readonly project?: string;
   readonly state?: RequestRecord["state"];
 }
@@ -23,9 +30,9 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
   const calls: string[] = [];
   const records = servers
     .map(
-      ({ number, cell, user, project = "p", state = "dispatched" }): RequestRecord => ({
+      ({ number, cell, user, image = "", project = "p", state = "dispatched" }): RequestRecord => ({
         ...{ serverUuid: uuidOf(number), state, cell, assignment: 0, changes: null, cancellation: null },
-        spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: project, userId: user }),
+        spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: project, userId: user, imageRef: image }),
         ...{
           fault: state === "failed" ? "No valid host." : null,
           createdAtMs: number,
@@ -55,15 +62,19 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       silent.includes(name)
         ? { kind: "unreachable" }
         : ask({
-            serversByAttribute: async ({ value, after, rows, projectId }: AttributeQuery) => {
-              calls.push(`${name} ${rows}`);
+            serversByAttribute: async ({ after, rows, projectId, others = [], ...asked }: AttributeQuery) => {
+              calls.push(`${name} ${asked.attribute} ${rows}`);
+              const has = ({ userId, imageRef }: ServerSpec, { attribute, value }: AttributeValueAsked) =>
+                (attribute === "user" ? userId : imageRef) === value;
               const scanned = records
-                .filter(({ cell, spec }) => cell === name && spec.userId === value)
+                .filter(({ cell, spec }) => cell === name && has(spec, asked))
                 .map(serverOf)
                 .filter((server) => after === null || newestFirst(after, server) < 0)
                 .slice(0, rows);
               const resumeAt: ListPosition | null = scanned.length < rows ? null : (scanned.at(-1) ?? null);
-              const found = scanned.filter(({ spec }) => projectId === null || spec.projectId === projectId);
+              const found = scanned
+                .filter(({ spec }) => projectId === null || spec.projectId === projectId)
+                .filter(({ spec }) => others.every((other) => has(spec, other)));
               return { kind: "answer", value: { servers: found, resumeAt } };
             },
           }),
@@ -80,7 +91,8 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
     },
     cells: new Map(["east", "west"].map((name) => [name, cellOf(name)])),
   } as unknown as Parameters<typeof stretchReader>[0];
-  const reader = (projectId: string | null) =>
+  const user = { isPart: false, attribute: "user", value: "ann" } as const;
+  const reader = (projectId: string | null, indexed: readonly IndexedFilter[] = [user]) =>
     stretchReader(
       deps,
       {
@@ -88,7 +100,7 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
           projectId,
           nameContains: null,
           created: null,
-          indexed: { isPart: false, attribute: "user", value: "ann" },
+          indexed,
         },
         matches: ({ server }) => server.spec.userId === "ann",
       },
@@ -132,10 +144,53 @@ test("a project's servers are read first, and the index when few of them pass", 
   const many = Array.from({ length: 60 }, (_, at) => ({ number: at + 1, cell: "east", user: at < 2 ? "ann" : "bob" }));
   const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual([2, 1]);
-  expect(calls).toEqual(["scan 20", "east 400", "west 400"]);
+  // The index ends first, since it has few servers.
+  expect(calls).toEqual(["scan 20", "scan 20", "east user 20", "west user 20"]);
   const few = cloudOf(many.slice(0, 10));
   expect((await readAll(few.reader("p"), 20)).flat()).toEqual([2, 1]);
   expect(few.calls).toEqual(["scan 20"]);
+});
+
+test("the index of a filter is read on when its servers are rarer than those of the project, and looks at more of them each time", async () => {
+  const project = Array.from({ length: 300 }, (_, at) => ({ number: at * 10, cell: "east", user: "bob" }));
+  const user = Array.from({ length: 60 }, (_, at) => ({
+    ...{ number: at * 50 + 1, cell: "east", user: "ann", project: at === 0 ? "p" : "other" },
+  }));
+  const { reader, calls } = cloudOf([...project, ...user]);
+  expect((await readAll(reader("p"), 10)).flat()).toEqual([1]);
+  expect(calls).toEqual([
+    ...["scan 10", "scan 10", "east user 10", "west user 10"],
+    ...["east user 80", "west user 80"],
+  ]);
+});
+
+test("a project is read on when it has fewer servers than the index", async () => {
+  const project = Array.from({ length: 60 }, (_, at) => ({ number: at * 100, cell: "east", user: at ? "bob" : "ann" }));
+  const user = Array.from({ length: 600 }, (_, at) => ({
+    ...{ number: at * 10 + 1, cell: "east", user: "ann", project: "other" },
+  }));
+  const { reader, calls } = cloudOf([...project, ...user]);
+  expect((await readAll(reader("p"), 20)).flat()).toEqual([0]);
+  expect(calls).toEqual(["scan 20", "scan 20", "east user 20", "west user 20", "scan 20", "scan 20"]);
+});
+
+test("of several filters, the one whose servers are rarest is read on in each cell", async () => {
+  const common = Array.from({ length: 400 }, (_, at) => ({
+    number: at * 10,
+    cell: "east",
+    user: "ann",
+    image: "usual",
+  }));
+  const rare = [401, 1_201, 3_001].map((number) => ({ number, cell: "east", user: "bob", image: "rare" }));
+  const both = { number: 75, cell: "east", user: "ann", image: "rare" };
+  const { reader, calls } = cloudOf([...common, ...rare, both]);
+  const filters = [
+    { isPart: false, attribute: "user", value: "ann" },
+    { isPart: false, attribute: "image", value: "rare" },
+  ] as const;
+  expect((await readAll(reader(null, filters), 2)).flat()).toEqual([75]);
+  expect(calls.filter((call) => call.startsWith("east user"))).toHaveLength(1);
+  expect(calls.filter((call) => call.startsWith("east image"))).toHaveLength(2);
 });
 
 test("an order that no index has sorts the servers that an index finds in a project of very many", async () => {
@@ -154,11 +209,11 @@ test("an order that no index has sorts the servers that an index finds in a proj
       sources: [],
       order: [{ key: "host", descending: false }],
     },
-    ...{ indexed: { isPart: false, attribute: "user", value: "ann" }, compare: () => 1 },
+    ...{ indexed: [{ isPart: false, attribute: "user", value: "ann" }], compare: () => 1 },
     matches: ({ server }: { readonly server: { readonly spec: ServerSpec } }) => server.spec.userId === "ann",
   } as unknown as ListQuery;
   const page = await listFound(deps, query, null);
   expect(numbersOf(page?.servers ?? [])).toEqual([3, 2, 1]);
-  expect(calls).toEqual(["scan 2000", "east 5000", "west 5000"]);
-  await expect(listFound(deps, { ...query, indexed: null }, null)).rejects.toThrow("would have to be sorted");
+  expect(calls).toEqual(["scan 2000", "scan 100", "east user 100", "west user 100"]);
+  await expect(listFound(deps, { ...query, indexed: [] }, null)).rejects.toThrow("would have to be sorted");
 });

@@ -3,7 +3,7 @@ import { isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { hostnameOf } from "./hostname.ts";
 import { rootDeviceOf } from "./instance-name.ts";
-import { reservationIdOf } from "./server-view.ts";
+import { reservationIdOf } from "./reservation-id.ts";
 import { powerStateOf, shownTaskState, VM_STATES } from "./shown-state.ts";
 
 /** The attributes by which servers are filtered and sorted. Null means that the server does not have the attribute; no filter matches it. */

@@ -37,6 +37,7 @@ import { readListQuery, SERVER_QUERY } from "./list-query.ts";
 import { listServers } from "./list-servers.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
 import type { RequestFinder } from "./request-finder.ts";
+import { reservationIdOf } from "./reservation-id.ts";
 import {
   ActionAnswer,
   ActionListAnswer,
@@ -45,7 +46,7 @@ import {
   ServerDetailListAnswer,
   ServerListAnswer,
 } from "./server-schemas.ts";
-import { briefView, reservationIdOf, serverView } from "./server-view.ts";
+import { briefView, serverView } from "./server-view.ts";
 import { showActions } from "./show-actions.ts";
 import { showServer, viewerFor } from "./show-server.ts";
 import { UpdateServerBody, updateServer } from "./update-server.ts";

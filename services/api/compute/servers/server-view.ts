@@ -12,6 +12,7 @@ import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { instanceNameOf, rootDeviceOf } from "./instance-name.ts";
 import { ownerFault } from "./owner-fault.ts";
+import { reservationIdOf } from "./reservation-id.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { shownImageProperties } from "./shown-image-properties.ts";
 import { powerStateOf, shownStatus, shownTaskState, VM_STATES } from "./shown-state.ts";
@@ -218,10 +219,4 @@ export function hostIdOf(projectId: string, host: string | null): string {
     : createHash("sha224")
         .update(projectId + host)
         .digest("hex");
-}
-
-/** Returns the reservation id of a call, derived from its request id so that it need not be stored. */
-export function reservationIdOf(requestId: string): string {
-  const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-10) || "0"}`);
-  return `r-${bits.toString(36).padStart(8, "0").slice(-8)}`;
 }

@@ -63,7 +63,7 @@ const queryOf = (over: Partial<ListQuery>): ListQuery => ({
     deleted: false,
     softDeleted: true,
     sources: [],
-    indexed: null,
+    indexed: [],
     created: null,
     order: null,
     compare: () => 0,
@@ -97,7 +97,7 @@ test.each([
 
 test("stretches keep the order where more servers in a row are deleted softly than one stretch has", async () => {
   const deps = depsWith(KEPT);
-  const asked = { projectId: "p", nameContains: null, indexed: null, created: null, matches: null };
+  const asked = { projectId: "p", nameContains: null, indexed: [], created: null, matches: null };
   const ordinary = stretchReader(deps, asked, "newest-first", null);
   const read = await withSoftlyDeleted(deps, ordinary, { projectId: "p", order: "newest-first", marker: null });
   const listed: string[] = [];

@@ -4,7 +4,7 @@ import { type Cells, hydrateServers, type KnownServer } from "../../cells/hydrat
 import { badRequest } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
-import type { ReadStretch } from "./read-stretches.ts";
+import type { ReadStretch } from "./list-stretch.ts";
 
 /** Maximum number of servers that are deleted softly in one list. */
 const KEPT_MAX = 10_000;

@@ -1,0 +1,115 @@
+import type { Pool, QueryConfig } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { AttributeQuery } from "../../../core/stores/cell/listed-servers.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresCellStore } from "./postgres-cell-store.ts";
+
+const SERVERS = 3_000;
+const RARE = 20;
+const PAGE = 5;
+/** After as many executions, Postgres may keep a plan that is made without the values of the parameters. */
+const EXECUTIONS = 8;
+const FIRST_MS = 1_700_000_000_000;
+const requestId = (at: number) => `req-00000000-0000-4000-8000-${String(at).padStart(12, "0")}`;
+
+let database: TestDatabase;
+let pool: Pool;
+let store: PostgresCellStore;
+let asked: QueryConfig | undefined;
+beforeAll(async () => {
+  database = await freshDatabase("cell");
+  // A prepared statement and its kept plan belong to a connection.
+  pool = createPool({ url: database.url, applicationName: "list plans test", connectionsMax: 1 });
+  const specs = Array.from({ length: SERVERS }, (_, at) => {
+    const isRare = at % (SERVERS / RARE) === 0;
+    const spec = serverSpec(at, {
+      ...{ userId: "ann", keyName: `key-${at % 3}`, imageRef: isRare ? "rare" : "usual", requestId: requestId(at) },
+    });
+    return Buffer.from(ServerSpec.encode(spec).finish());
+  });
+  await pool.query(
+    `insert into servers (uuid, status, spec, project_id, user_id, name, created_at)
+     select uuid, 'ACTIVE', spec, case when n % 2 = 0 then 'even' else 'odd' end, 'ann', 'web', to_timestamp($3::float8 / 1000) + n * interval '1 s'
+     from unnest($1::uuid[], $2::bytea[]) with ordinality as s (uuid, spec, n)`,
+    [Array.from({ length: SERVERS }, (_, at) => serverId(at)), specs, FIRST_MS],
+  );
+  await pool.query("vacuum analyze servers");
+  const noted = new Proxy(pool, {
+    get(target, name) {
+      if (name !== "query") return Reflect.get(target, name);
+      return (query: QueryConfig) => {
+        asked = query;
+        return target.query(query);
+      };
+    },
+  });
+  store = new PostgresCellStore(noted);
+});
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
+
+/** The most rows that a node of the kept plan of the last statement has read, when it was run once more. */
+async function rowsRead(): Promise<number> {
+  const literal = (value: unknown): string => {
+    if (Array.isArray(value)) return `array[${value.map(literal).join()}]`;
+    if (Buffer.isBuffer(value)) return `'\\x${value.toString("hex")}'::bytea`;
+    return typeof value === "number" ? String(value) : value === null ? "null" : `'${value}'`;
+  };
+  const { rows } = await pool.query(
+    `explain (analyze, format json) execute "${asked?.name}" (${(asked?.values ?? []).map(literal).join()})`,
+  );
+  const read = (plan: Plan): number => {
+    const removed = Number(plan["Rows Removed by Filter"] ?? 0) + Number(plan["Rows Removed by Index Recheck"] ?? 0);
+    return Math.max(
+      (Number(plan["Actual Rows"]) + removed) * Number(plan["Actual Loops"]),
+      ...(plan.Plans ?? []).map(read),
+    );
+  };
+  return read(rows[0]["QUERY PLAN"][0].Plan);
+}
+
+const user = { attribute: "user", value: "ann" } as const;
+const image = { attribute: "image", value: "rare" } as const;
+const key = { attribute: "key", value: "key-0", otherValues: ["key-1"] } as const;
+const middle = { uuid: serverId(SERVERS / 2), createdAtMs: FIRST_MS + (SERVERS / 2 + 1) * 1_000 };
+
+test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | "others">]>([
+  ["a user", user],
+  ["an image", image],
+  ["two names of keys", key],
+  ["a user, an image and two names of keys", { ...user, others: [image, key] }],
+  ["an image and a user", { ...image, others: [user] }],
+])("a kept plan of a page by %s reads what it looks at", async (_title, query) => {
+  for (const projectId of [null, "even"])
+    for (const oldestFirst of [false, true])
+      for (const after of [null, middle]) {
+        const page = { ...query, projectId, oldestFirst, after, rows: PAGE };
+        for (let execution = 0; execution < EXECUTIONS; execution += 1)
+          expect(await store.serversByAttribute(page)).toHaveProperty("resumeAt.uuid");
+        // Each of two values has a list of its own.
+        expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+      }
+});
+
+test("a kept plan of a list by a reservation reads no other servers", async () => {
+  const query = {
+    attribute: "reservation",
+    value: requestId(7).slice(30),
+    projectId: null,
+    oldestFirst: false,
+  } as const;
+  for (const after of [null, { ...middle, createdAtMs: middle.createdAtMs * 2 }]) {
+    for (let execution = 0; execution < EXECUTIONS; execution += 1) {
+      const { servers } = await store.serversByAttribute({ ...query, after, rows: PAGE });
+      expect(servers.map(({ uuid }) => uuid)).toEqual([serverId(7)]);
+    }
+    expect(await rowsRead()).toBeLessThanOrEqual(PAGE);
+  }
+});

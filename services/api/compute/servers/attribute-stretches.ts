@@ -1,0 +1,210 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import {
+  type AttributeStretch,
+  type AttributeValueAsked,
+  type ListPosition,
+  newestFirst,
+} from "../../../../core/stores/cell/listed-servers.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import type { CellClient } from "../../cells/cell-client.ts";
+import { type Cells, hydrateServers, type KnownServer, knownServer, livesInCell } from "../../cells/hydrate-servers.ts";
+import type { RequestsPort } from "../../ports.ts";
+import type { IndexedFilter } from "./list-filters.ts";
+import type { ReadPlaced } from "./list-stretch.ts";
+
+interface Deps {
+  readonly store: Pick<RequestsPort, "requests" | "listRequests">;
+  readonly cells: Cells;
+}
+
+interface Asked {
+  readonly indexed: readonly IndexedFilter[];
+  readonly projectId: string | null;
+  readonly oldestFirst: boolean;
+}
+
+/** At most as many servers of one list a cell looks at for one stretch, and as many times more than for the one before. */
+const LOOKS_MAX = 5_000;
+const LOOKS_GROWTH = 8;
+/** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
+const VALUES_LOOKED_AT_MAX = 1_000;
+const VALUES_MAX = 20;
+
+/**
+ * Reads the servers with the values of attributes: those of the cells by their indexes, and all requests that are in no cell. When a cell does not
+ * answer, the list is read in its order instead, since that cell's servers are known only from their requests.
+ */
+export function attributeReader(
+  deps: Deps,
+  asked: Asked,
+  start: ListPosition | null,
+  otherwise: (marker: string | null) => ReadPlaced,
+): ReadPlaced {
+  let after = start;
+  let reader: Promise<AttributeReader | null> | null = null;
+  // A cell may have servers that the API database does not have, so the place of a cell is no marker there.
+  let marker = start?.uuid ?? null;
+  let read: ReadPlaced = async (rows) => {
+    reader ??= valuesOf(deps.cells, asked.indexed).then((values) => values && new AttributeReader(deps, asked, values));
+    const found = await (await reader)?.next({ after, marker }, rows);
+    if (found == null) {
+      read = otherwise(marker);
+      return read(rows);
+    }
+    after = found.resumeAt ?? after;
+    marker = found.known.at(-1)?.server.uuid ?? marker;
+    return { known: found.known, end: after, isLast: found.resumeAt === null };
+  };
+  return (rows) => read(rows);
+}
+
+/** Returns the values to look for. Null when a cell does not answer, or when too many values contain the text of the only filter. */
+async function valuesOf(
+  cells: Cells,
+  filters: readonly IndexedFilter[],
+): Promise<readonly AttributeValueAsked[] | null> {
+  const found: AttributeValueAsked[] = [];
+  for (const { attribute, value, isPart } of filters) {
+    if (!isPart || attribute !== "key") {
+      found.push({ attribute, value });
+      continue;
+    }
+    const values = await valuesContaining(cells, value);
+    if (values === null) return null;
+    const [first = value, ...otherValues] = values;
+    if (values.size <= VALUES_MAX) found.push({ attribute, value: first, otherValues });
+  }
+  return found.length === 0 ? null : found;
+}
+
+async function valuesContaining(cells: Cells, contains: string): Promise<ReadonlySet<string> | null> {
+  const query = { attribute: "key", contains, looksMax: VALUES_LOOKED_AT_MAX } as const;
+  const answers = await Promise.all(
+    Array.from(cells.values(), (cell) => cell.operations((store) => store.attributeValues(query))),
+  );
+  const found = new Set<string>();
+  for (const answer of answers) {
+    if (answer.kind === "unreachable" || answer.value === null) return null;
+    for (const one of answer.value) found.add(one);
+  }
+  return found;
+}
+
+/**
+ * Reads the servers that have several values. Each value has its list in each cell. The first time, a cell looks at the same number of servers of each list,
+ * and the list that comes furthest is read on alone: it has the fewest servers. A list looks at more servers the fewer of them have the other
+ * values.
+ */
+class AttributeReader {
+  readonly #deps: Deps;
+  readonly #asked: Asked;
+  readonly #values: readonly AttributeValueAsked[];
+  /** The value whose list is read on, by cell. */
+  readonly #leading = new Map<string, AttributeValueAsked>();
+  #looks = 0;
+
+  constructor(deps: Deps, asked: Asked, values: readonly AttributeValueAsked[]) {
+    this.#deps = deps;
+    this.#asked = asked;
+    this.#values = values;
+  }
+
+  /** Returns null when a cell does not answer. */
+  async next(
+    { after, marker }: { readonly after: ListPosition | null; readonly marker: string | null },
+    rows: number,
+  ): Promise<{ readonly known: readonly KnownServer[]; readonly resumeAt: ListPosition | null } | null> {
+    const { store, cells } = this.#deps;
+    const { projectId, oldestFirst } = this.#asked;
+    const page = { projectId, order: oldestFirst ? "oldest-first" : "newest-first", marker, limit: rows } as const;
+    const elsewhere = await Promise.all([
+      store.listRequests({ ...page, failed: true }),
+      store.listRequests({ ...page, open: true }),
+    ]);
+    // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
+    const looks = Math.min(LOOKS_MAX, Math.max(rows, this.#looks));
+    const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, looks)));
+    const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(listPlaceOf)));
+    const inCells = new Map<string, { readonly cell: string; readonly server: Server }>();
+    for (const answer of answers) {
+      if (answer === null) return null;
+      if (answer.stretch.resumeAt !== null) ends.push(answer.stretch.resumeAt);
+      for (const server of answer.stretch.servers) inCells.set(server.uuid, { cell: answer.cell, server });
+    }
+    const looksForEach = inCells.size === 0 ? Number.POSITIVE_INFINITY : (looks * answers.length) / inCells.size;
+    this.#looks = Math.ceil(Math.min(looks * LOOKS_GROWTH, rows * looksForEach));
+    // Each part of the list is known up to its own end, so the whole is known up to the first one.
+    const end = ends.reduce<ListPosition | null>(
+      (first, one) => (first === null || isFurther(first, one, oldestFirst) ? one : first),
+      null,
+    );
+    const isKnown = (place: ListPosition): boolean => end === null || !isFurther(place, end, oldestFirst);
+    return { known: await this.#known(elsewhere.flat(), inCells, isKnown), resumeAt: end };
+  }
+
+  /** Asks the cell for a stretch of each list that it still reads, and goes on with the list that comes furthest. */
+  async #furthestOf(
+    cell: CellClient,
+    after: ListPosition | null,
+    rows: number,
+  ): Promise<{ readonly cell: string; readonly stretch: AttributeStretch } | null> {
+    const { projectId, oldestFirst } = this.#asked;
+    const leading = this.#leading.get(cell.name);
+    let best: { readonly value: AttributeValueAsked; readonly stretch: AttributeStretch } | null = null;
+    const answers = await Promise.all(
+      (leading === undefined ? this.#values : [leading]).map(async (value) => {
+        const others = this.#values.filter((other) => other !== value);
+        const query = { ...value, others, projectId, oldestFirst, after, rows };
+        return { value, answer: await cell.operations((inCell) => inCell.serversByAttribute(query)) };
+      }),
+    );
+    for (const { value, answer } of answers) {
+      if (answer.kind === "unreachable") return null;
+      const stretch = answer.value;
+      const isBest =
+        best === null ||
+        (best.stretch.resumeAt !== null &&
+          (stretch.resumeAt === null || isFurther(stretch.resumeAt, best.stretch.resumeAt, oldestFirst)));
+      if (isBest) best = { value, stretch };
+    }
+    if (best === null) return null;
+    this.#leading.set(cell.name, best.value);
+    return { cell: cell.name, stretch: best.stretch };
+  }
+
+  /** The servers that the cells have found and those that are in none of them, in the order of the list, as far as it is known. */
+  async #known(
+    elsewhere: readonly RequestRecord[],
+    inCells: ReadonlyMap<string, { readonly cell: string; readonly server: Server }>,
+    isKnown: (place: ListPosition) => boolean,
+  ): Promise<readonly KnownServer[]> {
+    const { store, cells } = this.#deps;
+    const wanted = [...inCells.values()].filter(({ server }) => isKnown(server)).map(({ server }) => server.uuid);
+    const ofCells = (await store.requests(wanted)).flatMap((record) => {
+      const { cell, server } = inCells.get(record.serverUuid) ?? {};
+      const isHere =
+        livesInCell(record) && record.cell === cell && record.state !== "cancelled" && !record.softlyDeleted;
+      return isHere && server !== undefined ? [knownServer(record, server, false)] : [];
+    });
+    const listed = new Set(ofCells.map(({ server }) => server.uuid));
+    const others = elsewhere
+      .filter((record, at, all) => all.findIndex(({ serverUuid }) => serverUuid === record.serverUuid) === at)
+      .filter((record) => isKnown(listPlaceOf(record)) && !listed.has(record.serverUuid));
+    const known = [...ofCells, ...(await hydrateServers(others, cells, { withDeleted: false }))];
+    const direction = this.#asked.oldestFirst ? -1 : 1;
+    return known
+      .filter(({ server }) => server.status !== "DELETED")
+      .sort((one, other) => newestFirst(one.server, other.server) * direction);
+  }
+}
+
+export const listPlaceOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPosition => ({
+  uuid: serverUuid,
+  createdAtMs,
+});
+
+/** Whether a place follows another one in the list. A place follows none at all, and none follows no place. */
+export function isFurther(place: ListPosition | null, than: ListPosition | null, oldestFirst: boolean): boolean {
+  if (place === null || than === null) return place !== null;
+  return newestFirst(than, place) * (oldestFirst ? -1 : 1) < 0;
+}
