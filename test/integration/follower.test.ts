@@ -337,6 +337,8 @@ describe("a strict read", () => {
       await followed.follower.waitUntilSeen(SEEN_MS);
     }
     expect(followed.follower.stats.transactions).toBe(transactions);
+    // They tell how far the view lags behind all the same.
+    expect(followed.follower.stats.lagMs).toEqual(expect.any(Number));
   });
 
   it("is not delayed by a long transaction that another connection leaves open", async () => {

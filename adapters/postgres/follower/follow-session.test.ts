@@ -4,7 +4,7 @@ import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.t
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 
 const HANDLERS: SessionHandlers = {
-  ...{ servers: false, onLoaded: () => {}, onChanges: () => {}, onCommitted: () => {} },
+  ...{ servers: false, onLoaded: () => {}, onChanges: () => {}, onCommitted: () => {}, onReached: () => {} },
   ...{ onPosition: () => {}, onLost: () => {} },
 };
 
@@ -38,6 +38,20 @@ test("questions and pushes that come while another is under way wait for it, and
     expect([asked, most]).toEqual([["push", "position", "position"], 1]);
     await session.pushLog();
     expect(asked).toHaveLength(4);
+  } finally {
+    await session.close();
+  }
+});
+
+test("a transaction without rows of the view tells when it was committed, and is not counted", async () => {
+  const heard: string[] = [];
+  const reached = Promise.withResolvers<number>();
+  const handlers = { ...HANDLERS, onCommitted: () => void heard.push("committed"), onReached: reached.resolve };
+  const session = await FollowSession.open(database.url, handlers, new AbortController().signal);
+  try {
+    await session.pushLog();
+    expect(await reached.promise).toBeGreaterThan(Date.UTC(2020, 0));
+    expect(heard).toEqual([]);
   } finally {
     await session.close();
   }

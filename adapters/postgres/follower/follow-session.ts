@@ -34,7 +34,9 @@ export interface SessionHandlers {
   onLoaded(changes: readonly RowChange[]): void;
   onChanges(changes: readonly RowChange[]): void;
   /** Called when a transaction that changed rows of the view has been passed on completely. */
-  onCommitted(xid: number, committedAtMs: number): void;
+  onCommitted(xid: number): void;
+  /** Called when any transaction has been passed on completely, before `onCommitted`. One that changed no rows of the view tells how far behind the log it is, too. */
+  onReached(committedAtMs: number): void;
   /** Called when everything that was committed up to this position has been passed on. */
   onPosition(position: Lsn): void;
   /** Called once, when the session can no longer be used, but not after `close`. */
@@ -193,8 +195,9 @@ export class FollowSession {
         if (begun === null) throw new Error("a commit without a begin");
         this.#pass();
         this.#begun = null;
+        this.#handlers.onReached(begun.committedAtMs);
         // A transaction without rows is one that pushed the log, of this view or of another one.
-        if (this.#concernsView) this.#handlers.onCommitted(begun.xid, begun.committedAtMs);
+        if (this.#concernsView) this.#handlers.onCommitted(begun.xid);
         this.#advance(event.position);
         return;
       }

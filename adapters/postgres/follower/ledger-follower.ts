@@ -20,8 +20,9 @@ export interface FollowerEvents {
 
 export interface FollowerStats {
   readonly ready: boolean;
-  /** Milliseconds from the commit of the last transaction to its application, by the clocks of two machines. Null before the first. */
+  /** Milliseconds from the commit of the last transaction of the database to its end here, by the clocks of two machines. Null before the first. */
   readonly lagMs: number | null;
+  /** The number of transactions that changed rows of the view. */
   readonly transactions: number;
   readonly rows: number;
   /** The number of loads so far. Each one after the first means that a connection was lost. */
@@ -199,7 +200,10 @@ export class LedgerFollower implements ViewSource {
         this.#apply(changes);
       },
       onChanges: (changes) => this.#apply(changes),
-      onCommitted: (xid, committedAtMs) => this.#committed(xid, committedAtMs),
+      onReached: (committedAtMs) => {
+        this.#lagMs = Math.max(0, this.#clock.now() - committedAtMs);
+      },
+      onCommitted: (xid) => this.#committed(xid),
       onPosition: () => this.#settle(),
       onLost: (error) => {
         if (opened) this.#lost(error);
@@ -272,9 +276,8 @@ export class LedgerFollower implements ViewSource {
     this.#rows += changes.length;
   }
 
-  #committed(xid: number, committedAtMs: number): void {
+  #committed(xid: number): void {
     this.#transactions += 1;
-    this.#lagMs = Math.max(0, this.#clock.now() - committedAtMs);
     for (const handler of this.#appliedHandlers) handler(xid);
   }
 
