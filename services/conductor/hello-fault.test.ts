@@ -35,6 +35,7 @@ test.each([
   [hello({ guests: [guest, { ...guest, serverUuid: "s\0" }] }), /^host h1: .* is not the id of a server$/],
   [hello({ guests: [{ ...guest, attemptId: "\0" }] }), /^host h1: .* is not the id of an attempt$/],
   [hello({ guests: [{ ...guest, revision: 2 ** 31 }] }), /^host h1: guest t\/0 has obeyed order 2147483648/],
+  [hello({ guests: Array.from({ length: 10_001 }, () => guest) }), /^host h1: 10001 guests are listed; at most 10000/],
   [hello({ guests: [{ ...guest, revision: -1 }] }), /obeyed order -1/],
 ])("says what is wrong with a hello that no database can be asked about: %#", (said, fault) => {
   expect(helloFault(said)).toMatch(fault);

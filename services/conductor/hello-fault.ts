@@ -11,6 +11,9 @@ const INCARNATION = /^\P{Cc}{0,200}$/u;
  */
 const REVISION_MAX = 2_000_000_000;
 
+/** More than a host has, or a cluster that is reported as one. Guests that the database does not know are noted in it, and no host may fill it. */
+const GUESTS_MAX = 10_000;
+
 /**
  * Returns the fault of a hello, as a text for its agent, or null. Values that the database cannot store must be refused here, because writing
  * them would be retried forever.
@@ -29,6 +32,7 @@ export function helloFault({ agentId, hosts }: Hello): string | null {
 
 /** Returns the fault of a list of guests, as a text for its agent, or null. */
 export function guestsFault(guests: readonly Guest[]): string | null {
+  if (guests.length > GUESTS_MAX) return `${guests.length} guests are listed; at most ${GUESTS_MAX} are allowed`;
   for (const { serverUuid, attemptId, revision } of guests) {
     if (!ID.test(serverUuid)) return `${shown(serverUuid)} is not the id of a server`;
     if (!ID.test(attemptId)) return `${shown(attemptId)} is not the id of an attempt`;

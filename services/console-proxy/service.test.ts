@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
+import { connect as connectPlainly } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -167,6 +168,29 @@ describe("the console proxy", () => {
     expect(await refusal(connect(token))).toBe(502);
     expect(await refusal(connect(randomUUID()))).toBe(403);
     expect(await refusal(connect(""))).toBe(403);
+  });
+
+  test("keeps no connection of a refused client that leaves its end open", async () => {
+    const { port } = proxy.address;
+    const client = connectPlainly({ host: "127.0.0.1", port, allowHalfOpen: true });
+    let isGone = false;
+    client.on("error", () => {
+      isGone = true;
+    });
+    client.write(
+      `GET /?token=${randomUUID()} HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n\r\n`,
+    );
+    try {
+      const [answer] = await once(client, "data");
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 403 /);
+      // What is sent to a connection that the proxy no longer has is refused.
+      await eventually("the proxy to have closed the connection", () => {
+        client.write("x");
+        return isGone;
+      });
+    } finally {
+      client.destroy();
+    }
   });
 
   test("refuses more clients than it may have", async () => {

@@ -9,6 +9,7 @@ import { consoleKeyOf, consoleTokenHash } from "../../adapters/consoles/console-
 import { dialConsole } from "../../adapters/consoles/dial-console.ts";
 import type { ConsoleToken, ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { endRefused } from "../../runtime/end-refused.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { openConnections } from "../../runtime/open-connections.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -185,7 +186,8 @@ Then ask the Compute API for a new URL. The serial console of a server needs no 
 const REASONS: Readonly<Record<number, string>> = { 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable" };
 
 function refuse(socket: Duplex, status: number, message: string): void {
-  socket.end(
+  endRefused(
+    socket,
     `HTTP/1.1 ${status} ${REASONS[status]}\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: ${Buffer.byteLength(message)}\r\n\r\n${message}`,
   );
 }

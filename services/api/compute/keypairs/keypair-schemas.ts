@@ -8,7 +8,7 @@ export const CreateKeypairBody = Type.Object(
       {
         name: Type.String({ minLength: 1, maxLength: 255 }),
         type: Type.Optional(Type.String()),
-        public_key: Type.Optional(Type.String()),
+        public_key: Type.Optional(Type.String({ maxLength: 65_535 })),
         user_id: Type.Optional(Type.String({ maxLength: 255 })),
       },
       { additionalProperties: false },
