@@ -53,6 +53,20 @@ describe("a server that was offloaded", () => {
     ]);
   });
 
+  test("loses a volume whose attachment has ended before anything has looked, and keeps one whose attachment runs", async () => {
+    const [server, id] = [await offloaded(), await newVolume()];
+    await attach(server, id);
+    expect([(await detach(server, id)).status, await statusOf(id)]).toEqual([409, "attaching"]);
+    await finish(server, "succeed");
+    const answers = await Promise.all([detach(server, id), detach(server, id)]);
+    // The later one finds the volume detaching, or the server busy.
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, expect.toBeOneOf([400, 409])]);
+    expect(openTask(server)?.work).toMatchObject({ value: { kind: "detach-volume-offloaded" } });
+    await finish(server, "succeed");
+    await settler(600_000).settle();
+    expect(await statusOf(id)).toBe("available");
+  });
+
   test("keeps a volume until no host that has not answered can have its guest", async () => {
     const [server, id] = [await active(), await newVolume()];
     await attached(server, id);

@@ -5,6 +5,7 @@ import { statusOf } from "../../volume/volume-view.ts";
 import { findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
+import { confirmEnded } from "./confirm-ended.ts";
 import { findAttachment } from "./find-attachment.ts";
 import { ROOT_DEVICE } from "./root-device.ts";
 
@@ -26,11 +27,14 @@ export async function detachVolume(
   const volume = await findAttachment(volumes, server, volumeId);
   if (volume.attachment.device === ROOT_DEVICE) throw new Fault(403, "Cannot detach a root device volume");
   const taskId = randomUUID();
-  if (!(await volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId }))) {
+  const begin = () => volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId });
+  if (!(await begin())) {
     const now = await findAttachment(volumes, server, volumeId);
-    throw badRequest(
-      `Invalid volume: volume '${volume.id}' status must be 'in-use'. Currently in '${statusOf(now)}' status`,
-    );
+    const isInUse = await confirmEnded(volumes, target.cell, now, deps.clock.now());
+    if (!(isInUse && (await begin())))
+      throw badRequest(
+        `Invalid volume: volume '${volume.id}' status must be 'in-use'. Currently in '${statusOf(now)}' status`,
+      );
   }
   const detaching = { ...volume, attachment: { ...volume.attachment, phase: "detaching", taskId } as const };
   await beginAttachment({ ...deps, volumes }, context, target, detaching);
