@@ -38,6 +38,7 @@ import type { QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { IsUnknownProject } from "../services/api/http/refuse-unknown-project.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
+import type { GlanceParts } from "../services/api/image/open-glance.ts";
 import type { NetworkRule } from "../services/api/network/network-rule.ts";
 import type { Authenticate } from "../services/api/placement/identity.ts";
 import { legacyDefaults } from "../services/api/placement/placement-rules.ts";
@@ -98,6 +99,8 @@ export interface EmbeddedCloudOptions {
   readonly volumes?: VolumeRule;
   /** Cinder, for the volumes `cinder`. Not together with `underLoad`. */
   readonly blockStorage?: BlockStorage | undefined;
+  /** Glance. Without it, the images are the api's own. */
+  readonly glance?: GlanceParts | undefined;
   /** Neutron, for the networks `neutron`. Not together with `underLoad`. */
   readonly neutron?: NeutronParts | undefined;
   /** Limits of projects for which operators have set none; `unlimited` by default. */
@@ -297,7 +300,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     {
       ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
       cells: cells.map(seenFromAbove),
-      ...{ decisions, filters, blockStorage: options.blockStorage, ...options.neutron },
+      ...{ decisions, filters, blockStorage: options.blockStorage, glance: options.glance ?? null, ...options.neutron },
       ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
       imagesNeedData: options.imagesNeedData ?? true,
       ...{ keystone: options.keystone ?? null, isUnknownProject: options.isUnknownProject ?? null },

@@ -119,6 +119,7 @@ export class SimCinder {
       connect: ask("connect"),
       complete: ask("complete"),
       endMigration: ask("endMigration"),
+      reimage: ask("reimage"),
       deleteAttachment: ask("deleteAttachment"),
     };
   }

@@ -14,13 +14,33 @@ import type {
   NewCinderAttachment,
   NewCinderSnapshot,
   NewCinderVolume,
+  Reimage,
+  ReimageOutcome,
   RemoveOutcome,
   ReserveVolumeOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
-import { BROKEN, IN_USE, refusedReserve } from "./block-storage-refusals.ts";
+import {
+  connectedTo,
+  DELETABLE_MIGRATIONS,
+  EMPTY_VOLUME,
+  noMarker,
+  storagePage,
+  volumeAsWanted,
+  withoutHost,
+} from "./block-storage-records.ts";
+import {
+  BROKEN,
+  IN_USE,
+  NO_VOLUME,
+  refusedBroken,
+  refusedReimage,
+  refusedReserve,
+  refusedVolume,
+} from "./block-storage-refusals.ts";
+import { MemoryVolumeFills } from "./memory-volume-fills.ts";
 import { refusedEnd, targetOf } from "./memory-volume-migrations.ts";
 
 /**
@@ -51,6 +71,9 @@ export class MemoryBlockStorage implements BlockStorage {
   snapshotsMax = Number.POSITIVE_INFINITY;
   /** Whether the policy lets no project have lists. */
   forbidsLists = false;
+  /** Whether a volume is filled with an image only when `fills` are finished. */
+  holdsReimages = false;
+  readonly fills = new MemoryVolumeFills();
   /** Decides about each call, by the name of its method. */
   fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
   readonly #volumes = new Map<string, Volume>();
@@ -67,7 +90,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
   /** Stores a volume as a user has made it, and returns it. */
   putVolume(volume: Partial<Volume> & Pick<Volume, "projectId">): CinderVolume {
-    const kept = { ...EMPTY, id: volume.id ?? this.#newId(), ...volume };
+    const kept = { ...EMPTY_VOLUME, id: volume.id ?? this.#newId(), ...volume };
     this.#volumes.set(kept.id, kept);
     return this.#shown(kept, true);
   }
@@ -81,7 +104,7 @@ export class MemoryBlockStorage implements BlockStorage {
     return snapshot;
   }
 
-  /** A volume that was being made is `available` from now on, or `error`. */
+  /** A volume that was being made is ready, or could not be made. */
   finishCreating(id: string, status: "available" | "error" = "available"): void {
     this.#set(id, { status });
   }
@@ -106,7 +129,7 @@ export class MemoryBlockStorage implements BlockStorage {
   volumes(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderVolume>> {
     return this.#answer("volumes", () =>
       this.#listed(callerToken, () =>
-        pageOf([...this.#volumes.values()], page, callerToken).map((one) => this.#shown(one, callerToken === null)),
+        storagePage(this.#volumes.values(), page, callerToken).map((one) => this.#shown(one, callerToken === null)),
       ),
     );
   }
@@ -124,7 +147,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
   snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderSnapshot>> {
     return this.#answer("snapshots", () =>
-      this.#listed(callerToken, () => pageOf([...this.#snapshots.values()], page, callerToken)),
+      this.#listed(callerToken, () => storagePage(this.#snapshots.values(), page, callerToken)),
     );
   }
 
@@ -161,21 +184,11 @@ export class MemoryBlockStorage implements BlockStorage {
     return this.#answer("createVolume", () => {
       const projectId = callerToken ?? "service";
       const owned = [...this.#volumes.values()].filter((volume) => volume.projectId === projectId);
-      if (owned.length >= this.volumesMax)
-        return {
-          kind: "over-quota",
-          why: `VolumeLimitExceeded: Maximum number of volumes allowed (${this.volumesMax}) exceeded for quota 'volumes'.`,
-        };
-      const { name, description = null, metadata = {}, sizeGib, source, volumeType } = wanted;
-      if (sizeGib === 0) return { kind: "refused", why: "Invalid input for field/attribute size. Value: 0." };
-      if (volumeType !== null && !this.volumeTypes.has(volumeType))
-        return { kind: "refused", why: `Volume type with name ${volumeType} could not be found.` };
+      const refused = refusedVolume(wanted, { owned: owned.length, max: this.volumesMax, types: this.volumeTypes });
+      if (refused !== null) return refused;
+      const { source } = wanted;
       const snapshot = source.kind === "snapshot" ? this.#snapshots.get(source.id) : undefined;
-      const made = {
-        ...{ name, description, metadata, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1, status: this.newStatus },
-        ...{ volumeType, snapshotId: snapshot?.id ?? null },
-        isBootable: source.kind !== "blank",
-      };
+      const made = { ...volumeAsWanted(wanted, snapshot), status: this.newStatus };
       return { kind: "created", volume: { ...this.putVolume({ projectId, ...made }), projectId: "" } };
     });
   }
@@ -206,23 +219,26 @@ export class MemoryBlockStorage implements BlockStorage {
       const { volumeId, serverUuid, connector } = wanted;
       const volume = this.#seen(volumeId, callerToken);
       if (volume === null) return { kind: "unknown" };
-      const isFree = volume.status === "available" || (volume.isMultiattach && volume.status === "in-use");
+      const isFree =
+        ["available", "downloading"].includes(volume.status) || (volume.isMultiattach && volume.status === "in-use");
+      const refused = refusedBroken(volume);
+      if (refused !== null) return refused;
       if (!isFree && this.#of({ volumeId, serverUuid }).length === 0) return refusedReserve(volume);
       if (connector !== null && this.brokenVolumes.has(volumeId)) return BROKEN;
+      this.fills.note("a reservation", volumeId);
       if (isFree) this.#set(volumeId, { status: "reserved" });
       const none = { volumeId, serverUuid, status: "reserved", connection: null, host: "" };
       const attachment = this.#keep({ id: this.#newId(), ...none }, connector, isSlow);
-      return { kind: "reserved", attachment: { ...shownAttachment(attachment), status: "reserved" } };
+      return { kind: "reserved", attachment: { ...withoutHost(attachment), status: "reserved" } };
     });
   }
 
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
     return this.#answer("attachments", () => {
-      const found = this.#of(filter);
-      const { after = null } = filter;
+      const [found, after] = [this.#of(filter), filter.after ?? null];
       if (after !== null && !this.#attachments.has(after)) throw new BlockStorageError("bad-answer", noMarker(after));
       const begin = found.findIndex(({ id }) => id === after) + 1;
-      return found.slice(begin, begin + (filter.limit ?? found.length)).map(shownAttachment);
+      return found.slice(begin, begin + (filter.limit ?? found.length)).map(withoutHost);
     });
   }
 
@@ -231,7 +247,7 @@ export class MemoryBlockStorage implements BlockStorage {
       const found = this.#attachments.get(attachmentId);
       if (found === undefined) return null;
       const { connection } = found;
-      return shownAttachment({ ...found, connection: connection && { ...connection, format: "raw" } });
+      return withoutHost({ ...found, connection: connection && { ...connection, format: "raw" } });
     });
   }
 
@@ -240,11 +256,13 @@ export class MemoryBlockStorage implements BlockStorage {
       const attachment = this.#attachments.get(attachmentId);
       if (attachment === undefined) return { kind: "gone" };
       const { volumeId } = attachment;
+      const refused = refusedBroken(this.#volumes.get(volumeId) ?? { id: volumeId, status: "gone" });
+      if (refused !== null) return refused;
       const all = this.#of({ volumeId });
       const isTwice = all.length > 1 && all.some(({ connection }) => connection !== null);
       if (this.brokenVolumes.has(volumeId) || (isTwice && this.#volumes.get(volumeId)?.isMultiattach !== true))
         return { kind: "refused", why: isTwice ? `duplicate connectors detected on volume ${volumeId}` : BROKEN.why };
-      return { kind: "connected", attachment: shownAttachment(this.#keep(attachment, connector, isSlow)) };
+      return { kind: "connected", attachment: withoutHost(this.#keep(attachment, connector, isSlow)) };
     });
   }
 
@@ -252,6 +270,7 @@ export class MemoryBlockStorage implements BlockStorage {
     return this.#answer("complete", () => {
       const attachment = this.#attachments.get(attachmentId);
       if (attachment === undefined) return false;
+      this.fills.note("the completion of an attachment", attachment.volumeId);
       this.#attachments.set(attachmentId, { ...attachment, status: "attached" });
       this.#set(attachment.volumeId, { status: "in-use" });
       return true;
@@ -301,10 +320,26 @@ export class MemoryBlockStorage implements BlockStorage {
     return this.#names.get(volumeId) ?? `volume-${volumeId}`;
   }
 
+  reimage({ volumeId, imageId }: Reimage): Promise<ReimageOutcome> {
+    return this.#answer("reimage", () => {
+      const volume = this.#volumes.get(volumeId);
+      if (volume === undefined) return NO_VOLUME;
+      const refused = refusedReimage(volume, this.#of({ volumeId }).length);
+      if (refused !== null) return refused;
+      const filled = { status: volume.status, imageProperties: { ...volume.imageProperties, image_id: imageId } };
+      this.fills.note("another fill", volumeId);
+      this.#set(volumeId, { status: "downloading" });
+      this.fills.begin(volumeId, (isFilled) => this.#set(volumeId, isFilled ? filled : { status: "error" }));
+      if (!this.holdsReimages) this.fills.finish(true, volumeId);
+      return { kind: "begun" };
+    });
+  }
+
   deleteAttachment(attachmentId: string): Promise<void> {
     return this.#answer("deleteAttachment", () => {
       const attachment = this.#attachments.get(attachmentId);
       if (attachment === undefined) return;
+      this.fills.note("the end of an attachment", attachment.volumeId);
       this.#attachments.delete(attachmentId);
       const left = this.#of({ volumeId: attachment.volumeId }).map(({ status }) => status);
       const status = left.includes("attached") ? "in-use" : (left[0] ?? "available");
@@ -319,23 +354,12 @@ export class MemoryBlockStorage implements BlockStorage {
       return attachment;
     }
     const { id, volumeId } = attachment;
-    const connection = {
-      driver_volume_type: "nfs",
-      export: "storage:/volumes",
-      name: this.#nameOf(volumeId),
-      format: this.guessedFormats.get(volumeId) ?? "raw",
-    };
-    const kept =
-      connector === null
-        ? attachment
-        : {
-            ...attachment,
-            status: "attaching",
-            host: connector.host,
-            connection: { ...connection, attachment_id: id },
-          };
+    const shown = { name: this.#nameOf(volumeId), format: this.guessedFormats.get(volumeId) ?? "raw" };
+    const kept = connector === null ? attachment : connectedTo(attachment, connector, shown);
     this.#attachments.set(id, kept);
-    if (connector !== null && this.#volumes.get(volumeId)?.status === "reserved")
+    if (connector === null) return kept;
+    this.fills.note("a connection", volumeId);
+    if (["reserved", "downloading"].includes(this.#volumes.get(volumeId)?.status ?? ""))
       this.#set(volumeId, { status: "attaching" });
     return kept;
   }
@@ -374,25 +398,3 @@ export class MemoryBlockStorage implements BlockStorage {
     return value;
   }
 }
-
-const EMPTY = {
-  ...{ name: "", sizeGib: 1, status: "available", isBootable: false, isMultiattach: false, availabilityZone: "nova" },
-  ...{ description: null, volumeType: null, snapshotId: null, metadata: {}, imageProperties: {}, migrationStatus: "" },
-  createdAt: "2026-11-26T12:00:00.000000",
-};
-/** Cinder deletes no volume whose migration has another status. Source: `AVAILABLE_MIGRATION_STATUS` of its volume API. */
-const DELETABLE_MIGRATIONS: readonly string[] = ["", "deleting", "error", "success"];
-
-/** The newest first. */
-function pageOf<One extends { readonly projectId: string }>(
-  all: readonly One[],
-  { projectId, offset, limit }: CinderPage,
-  callerToken: string | null,
-): readonly One[] {
-  const owned = all.filter((one) => one.projectId === (callerToken ?? projectId));
-  return owned.toReversed().slice(offset, offset + limit);
-}
-
-const noMarker = (id: string) => `Volume attachment could not be found with filter: attachment_id = ${id}.`;
-
-const shownAttachment = ({ host: _host, ...attachment }: Attachment): CinderAttachment => attachment;

@@ -15,6 +15,8 @@ import type {
   NewCinderSnapshot,
   NewCinderVolume,
   RefusedConnection,
+  Reimage,
+  ReimageOutcome,
   RemoveOutcome,
   ReserveVolumeOutcome,
   VolumeConnector,
@@ -41,6 +43,8 @@ export const CINDER = {
 } as const;
 /** The first microversion in which attachments can be finished. Cinder has had it since its release Rocky. */
 const MICROVERSION = "volume 3.44";
+/** The first microversion in which a volume can be filled with another image. Cinder has had it since its release Yoga. */
+const REIMAGE_MICROVERSION = "volume 3.68";
 /**
  * Cinder waits up to 60 s for its driver to export a volume, or to end an export (`rpc_response_timeout`). A call that is given up before leaves an export that
  * nobody knows, or one that ends later.
@@ -277,6 +281,17 @@ export class CinderClient implements BlockStorage {
     }
   }
 
+  async reimage({ volumeId, imageId }: Reimage): Promise<ReimageOutcome> {
+    const body = { "os-reimage": { image_id: imageId, reimage_reserved: true } };
+    const request = { method: "POST", path: `${volumePath(volumeId)}/action`, body, ...OWN_NAME } as const;
+    try {
+      await this.#call({ ...request, expect: [202] }, REIMAGE_MICROVERSION);
+      return { kind: "begun" };
+    } catch (error) {
+      return { kind: "refused", why: refusalOf(error).why };
+    }
+  }
+
   async deleteAttachment(attachmentId: string): Promise<void> {
     const path = attachmentPath(attachmentId);
     const request = { method: "DELETE", path, ...OWN_NAME, expect: [200, 202, 204] } as const;
@@ -293,9 +308,9 @@ export class CinderClient implements BlockStorage {
   }
 
   /** Throws `NeighbourError` for refusals that the caller may expect, and `BlockStorageError` for everything else. */
-  async #call(call: Omit<NeighbourCall, "headers">): Promise<NeighbourAnswer> {
+  async #call(call: Omit<NeighbourCall, "headers">, microversion = MICROVERSION): Promise<NeighbourAnswer> {
     try {
-      return await this.#client.call({ ...call, headers: { "openstack-api-version": MICROVERSION } });
+      return await this.#client.call({ ...call, headers: { "openstack-api-version": microversion } });
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
       const { code, message } = error;

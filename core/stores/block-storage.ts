@@ -172,6 +172,18 @@ export type EndMigrationOutcome =
   /** One of the volumes does not exist, or is not in this migration. */
   | { readonly kind: "refused"; readonly why: string };
 
+/** The image with which a volume is filled anew. What the volume holds is lost. */
+export interface Reimage {
+  readonly volumeId: string;
+  readonly imageId: string;
+}
+
+export type ReimageOutcome =
+  /** The volume is `downloading` until Cinder has filled it, and then has its former status, or `error`. */
+  | { readonly kind: "begun" }
+  /** The volume holds what it held before. Cinder 21 may show it as `downloading` all the same, and forever, if it refuses the image. */
+  | { readonly kind: "refused"; readonly why: string };
+
 /** The attachments that have all of the given values, or one page of all attachments in an order of Cinder's own. */
 export interface CinderAttachmentFilter {
   readonly serverUuid?: string;
@@ -227,6 +239,8 @@ export interface BlockStorage {
    * the target is deleted. Not repeatable: a migration that has ended is refused.
    */
   endMigration(migration: EndedMigration): Promise<EndMigrationOutcome>;
+  /** Begins to fill a volume that no host has, and that at most one attachment keeps, with an image. Not repeatable while it is under way. */
+  reimage(wanted: Reimage): Promise<ReimageOutcome>;
   /** Ends an attachment, and takes the volume away from its host. One that does not exist counts as ended. */
   deleteAttachment(attachmentId: string): Promise<void>;
 }

@@ -31,13 +31,17 @@ const TOLD: Partial<Record<Stage, string>> = {
   unpivoting: "stop copying a volume that could not be replaced",
 };
 const ASKED_OF_CINDER: Partial<Record<Stage, string>> = {
+  reimaging: "fill the server's boot volume with the image",
   completing: "let the other volume take the place of the server's volume",
   "calling-off": "end the replacement of the server's volume",
 };
 
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */
-function prospectsOf({ kind, source, volume }: OperationFacts): { readonly kept: string; readonly way: string } {
-  if (volume !== null)
+function prospectsOf({ kind, isMove, source, volume }: OperationFacts): {
+  readonly kept: string;
+  readonly way: string;
+} {
+  if (volume !== null && !isMove)
     return { kept: " The volume stays with the server.", way: "the operation ends, and the server keeps the volume" };
   if (source === null) return { kept: "", way: "the next host is tried" };
   if (OPERATIONS[kind].source === "fenced")

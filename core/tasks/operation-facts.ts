@@ -37,7 +37,7 @@ export interface OperationFacts {
   readonly fenceWaived: boolean;
   /** Only for a rescue: the image from which the guest is booted. */
   readonly rescueImage: RescueImage | null;
-  /** Only for attaching, detaching, extending and replacing a volume. */
+  /** Only for attaching, detaching, extending, replacing and reimaging a volume. The volume of a reimage has the id of the image as its `imageRef`. */
   readonly volume: ServerVolume | null;
 }
 

@@ -14,6 +14,7 @@ import {
   LEAVING_SOURCE,
   OFFLOADING,
   POWER,
+  REIMAGING,
   REPLACING,
   RESCUING,
   REVERTING,
@@ -138,6 +139,15 @@ const DEFINITIONS = {
   rebuild: {
     ...MOVING,
     route: LEAVING_SOURCE,
+    verb: null,
+    allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
+    finalStatus: "as-before-or-healed",
+    taskStates: { starting: "rebuild_spawning", any: "rebuilding" },
+  },
+  // A kind of its own, so that conductors that would start the guest without asking Cinder do not take it.
+  reimage: {
+    ...MOVING,
+    route: REIMAGING,
     verb: null,
     allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
     finalStatus: "as-before-or-healed",
@@ -373,6 +383,11 @@ export const OPERATION_KINDS = Object.keys(OPERATIONS) as readonly OperationKind
 /** Whether the server's guest is moved with its memory. */
 export function isLiveMove(kind: OperationKind): boolean {
   return kind === "live-migrate" || kind === "live-migrate-paused";
+}
+
+/** Whether an event of a neighbour about the destination's guest is kept until the operation ends: Neutron's about a port, or Cinder's about a volume. */
+export function hearsNeighbours(kind: OperationKind): boolean {
+  return isLiveMove(kind) || kind === "reimage";
 }
 
 export function isMove(kind: OperationKind): kind is MoveKind {

@@ -3,7 +3,7 @@ import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
-import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import { type Ask, isSuccess, isWayBack, type Stage, type Target } from "./operation-routes.ts";
 import { edgesOf, stageOnRoute } from "./operation-stages.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
 import { ABORTED, noteOf, type Transition, writeOf } from "./operation-writes.ts";
@@ -223,11 +223,16 @@ function another(world: OperationWorld, at: Position, first: number, noted: read
 function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" | "unseenMs">): MachineStep {
   const transition: Transition = {
     ...to,
+    to: wayOf(world.facts, to.to),
     from: { stage: at.stage, selection: at.selection },
     unseenMs: world.unseenMs,
   };
   return writeAfter(world, { at, transition, refusals: 0 }, 0);
 }
+
+/** A server that was in ERROR may be so since Cinder did not fill its boot volume, or has not yet. Where that is possible, its former guest is not started again. */
+const wayOf = ({ kind, statusBefore }: OperationFacts, to: Transition["to"]): Transition["to"] =>
+  to === "restoring" && statusBefore === "ERROR" && edgesOf(kind, "forsaking") !== null ? "forsaking" : to;
 
 function writeAfter(
   world: OperationWorld,
@@ -277,7 +282,7 @@ function committed(world: OperationWorld, at: Position, transition: Transition, 
   const blamed = noted
     .filter((one) => one.result === "failed")
     .map((one): OperationEffect => ({ kind: "tell-attempt-failed", selection: one.selection, reason: one.reason }));
-  const leaves = (to === "preparing" || to === "restoring") && world.facts.isMove;
+  const leaves = (to === "preparing" || isWayBack(to)) && world.facts.isMove;
   const clear: OperationEffect[] = leaves ? [{ kind: "clear", selection: at.selection }] : [];
   if (isSuccess(to) || to === "give-up" || to === "lost") {
     const as = to === "give-up" ? "given-up" : to === "lost" ? "lost" : "succeeded";

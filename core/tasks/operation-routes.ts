@@ -2,11 +2,13 @@
 export const STAGES = [
   "preparing",
   "handing-over",
+  "reimaging",
   "starting",
   "retracting",
   "verifying",
   "cleaning",
   "restoring",
+  "forsaking",
   "retreating",
   "powering",
   "offloading",
@@ -63,6 +65,8 @@ export type Ask =
   | "complete-replacement"
   /** Cinder, and no host, is told that the task's volume stays what it was. */
   | "abandon-replacement"
+  /** Cinder, and no host, fills the task's volume with an image. */
+  | "reimage-volume"
   | "nothing";
 
 /**
@@ -76,6 +80,9 @@ export type Ask =
  *   room is given back and no guest is destroyed.
  */
 export type Target = Stage | "another" | "succeed" | "succeed-keeping" | "give-up" | "lost";
+
+/** Whether a move brings its server back to the source, whether or not the guest there is started again. */
+export const isWayBack = (target: Target): boolean => target === "restoring" || target === "forsaking";
 
 /** Whether the target is an end at which the operation succeeded. */
 export const isSuccess = (target: Target): boolean => target === "succeed" || target === "succeed-keeping";
@@ -143,6 +150,22 @@ export const LEAVING_SOURCE = route([
   ["starting", "start-destination", "cleaning", "retracting", "starting", "another"],
   ...CLEANING,
   ...ARRIVAL,
+  ...BACK_TO_SOURCE,
+]);
+/**
+ * A rebuild for which Cinder fills the server's boot volume with an image, while neither guest runs. `failed`: Cinder has changed nothing, so the server goes back to its former
+ * guest. `gone`: nobody knows what the volume holds, or Cinder may still be writing to it. So from then on no guest is started unless the volume is filled, and a rebuild that
+ * does not succeed leaves the server in ERROR, with its former guest, which stands still. A server that was in ERROR before is left so, too, instead of `restoring`: Cinder may not have
+ * filled its volume for an earlier rebuild.
+ */
+export const REIMAGING = route([
+  ["preparing", "prepare", "handing-over", "another", "another", "another"],
+  ["handing-over", "hand-over", "reimaging", "another", "restoring", "restoring"],
+  ["reimaging", "reimage-volume", "starting", "restoring", "forsaking", "reimaging"],
+  ["starting", "start-destination", "cleaning", "retracting", "starting", "forsaking"],
+  ...CLEANING,
+  ["retracting", "destroy-destination", "forsaking", "retracting", "retracting", "forsaking"],
+  ["forsaking", "nothing", "lost", "lost", "lost", "lost"],
   ...BACK_TO_SOURCE,
 ]);
 /**

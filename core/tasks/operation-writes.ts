@@ -13,7 +13,7 @@ import {
 } from "./move-change.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
 import { isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
-import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import { isSuccess, isWayBack, type Stage, type Target } from "./operation-routes.ts";
 import { taskStateOf } from "./operation-stages.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { MigrationStatuses } from "./operation-traits.ts";
@@ -89,7 +89,7 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   const { to } = transition;
   const fault = to === "give-up" || to === "lost" ? keptReason(transition.reason) : undefined;
   const status = ends ? statusAfter(facts, transition) : undefined;
-  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : specAtEnd(facts, to);
+  const spec = to === "starting" ? facts.after : isWayBack(to) ? facts.before : specAtEnd(facts, to);
   return {
     status,
     taskState: ends ? null : taskStateOf(facts.kind, to as Stage),
@@ -122,6 +122,7 @@ function homeAfter(facts: OperationFacts, { to, selection }: Transition): StepWr
     case "starting":
       return nameOf(destination);
     case "restoring":
+    case "forsaking":
       return nameOf(facts.source);
     case "succeed":
     case "succeed-keeping":
@@ -150,7 +151,7 @@ function migrationOf(facts: OperationFacts, transition: Transition): StepWrite["
   const destination = destinationOf(facts, transition.selection);
   if (migration === null || migrationUuid === "" || destination === null) return null;
   const { host: destHost, attemptId: destAttemptId } = destination;
-  const isBack = transition.to === "restoring" || transition.from?.stage === "restoring";
+  const isBack = isBackAtSource(transition);
   const isOver = isBack || (isSuccess(transition.to) && confirmation !== "awaited");
   return {
     uuid: migrationUuid,
@@ -173,10 +174,14 @@ function migrationOf(facts: OperationFacts, transition: Transition): StepWrite["
  */
 function migrationStatus(kind: OperationKind, statuses: MigrationStatuses, { from, to, reason }: Transition): string {
   if (!isMove(kind)) return statuses[to] ?? statuses.any;
-  if (to === "lost" && from?.stage !== "restoring") return "error";
-  if (to === "restoring" || from?.stage === "restoring") return reason.startsWith(ABORTED) ? "cancelled" : "error";
+  if (isBackAtSource({ from, to })) return reason.startsWith(ABORTED) ? "cancelled" : "error";
+  if (to === "lost") return "error";
   return statuses[to] ?? statuses.any;
 }
+
+/** Whether the server goes back to its source by this transition, or has gone back before. */
+const isBackAtSource = ({ from, to }: Pick<Transition, "from" | "to">): boolean =>
+  isWayBack(to) || (from !== null && isWayBack(from.stage));
 
 /** The beginning of the reason of an aborted operation. */
 export const ABORTED = "Aborted";
@@ -187,7 +192,7 @@ function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Trans
   const past = noted.map((one) => ({ ...one, reason: keptReason(one.reason) }));
   if (to === "preparing") return [...past, { selection, host, result: null, reason: "" }];
   if (isSuccess(to)) return [...past, { selection, host, result: "success", reason: "" }];
-  const breaksOff = to === "restoring" || (to === "lost" && from?.stage !== "restoring");
+  const breaksOff = isWayBack(to) || (to === "lost" && !isBackAtSource({ from, to }));
   if (breaksOff && from !== null && past.every((one) => one.selection !== from.selection)) {
     return [...past, { selection: from.selection, host, result: "cancelled", reason: "" }];
   }
@@ -203,6 +208,7 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Transition): A
       if (from === null) return leaveChange(parties, destination);
       return hopChangeOf(parties, destinationOf(facts, from.selection)?.items ?? [], destination);
     case "restoring":
+    case "forsaking":
       return returnChange(parties, destination);
     case "succeed":
       return allocation === "kept" ? null : allocation === "settled" ? settleChange(parties) : offloadChange(parties);

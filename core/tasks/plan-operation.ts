@@ -34,7 +34,7 @@ export interface OperationRequest {
   readonly followsGuest?: boolean;
   /** For a rescue: the image from which the guest is booted. */
   readonly rescueImage?: RescueImage | undefined;
-  /** For attaching, detaching, extending and replacing a volume. */
+  /** For attaching, detaching, extending, replacing and reimaging a volume. */
   readonly volume?: ServerVolume | undefined;
   /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;

@@ -30,6 +30,7 @@ test("moves, reboots, rescues and the end of a move may start a guest, also that
       "evacuate",
       "unshelve",
       "rebuild",
+      "reimage",
       "confirm",
       "revert",
     ],

@@ -33,6 +33,7 @@ const STARTED: Readonly<
   "keep-volume": null,
   "complete-replacement": null,
   "abandon-replacement": null,
+  "reimage-volume": null,
   nothing: null,
 };
 /** A reboot starts a guest that stands still. */

@@ -165,7 +165,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
   const { moves, quotas = null } = deps;
   const neutron = usedNeutron(deps, settings);
-  const volumes = usedVolumes(deps, settings);
+  const volumes = usedVolumes(deps, events, settings);
   const unified = openUnifiedLimits(deps, events, settings);
   const limits = new ProjectLimits(
     { store: unified === null ? quotas : { limits: (project) => unified.asSet(project) }, clock },
@@ -262,12 +262,13 @@ function openSweeper(
 /** Returns the volumes that servers can have: Berth's own, those of Cinder, or null for none. */
 function usedVolumes(
   { volumes: store, blockStorage: storage, clock }: ApiDeps,
+  events: ApiEvents,
   { volumes: rule, auth, volumesPerProject: limits }: ApiSettings,
 ): ServerVolumes | null {
   if (store === undefined || rule === "none") return null;
   if (rule === "simple") return new OwnServerVolumes({ store, clock, limits });
   assert(storage !== undefined, "an api with Cinder needs its client");
-  return new CinderServerVolumes({ store, storage, clock }, { sendsTokens: auth === "keystone" });
+  return new CinderServerVolumes({ store, storage, events, clock }, { sendsTokens: auth === "keystone" });
 }
 
 /** Returns the loop that ends the ports of Berth's own network of servers that are gone. */

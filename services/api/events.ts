@@ -217,6 +217,13 @@ export class ApiEvents {
     );
   }
 
+  volumeStillFilled({ volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string }): void {
+    this.#logger.error(
+      { volume: volumeId, server: serverUuid },
+      "Cinder has been filling the boot volume of a server that is gone for an hour: the server no longer has the volume, which is kept, also if it was to end with its server. Look into Cinder's log. When Cinder no longer writes to the volume, run 'openstack volume set --state available VOLUME', and delete the volume if nobody needs it",
+    );
+  }
+
   volumeNotExtended(
     { volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string },
     error: unknown,

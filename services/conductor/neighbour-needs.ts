@@ -11,6 +11,7 @@ import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
+import { type ReimageNeed, VolumeReimages } from "./volume-reimages.ts";
 import { VolumeReplacements } from "./volume-replacements.ts";
 
 /** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
@@ -29,6 +30,7 @@ export class NeighbourNeeds {
   readonly #volumes: VolumeConnections;
   readonly #plugging: VifPlugging;
   readonly #replacements: VolumeReplacements;
+  readonly #reimages: VolumeReimages;
 
   constructor(
     deps: {
@@ -42,6 +44,7 @@ export class NeighbourNeeds {
       | "portBindTimeoutMs"
       | "volumeConnectTimeoutMs"
       | "volumeEndPauseMs"
+      | "reimageMsPerGib"
       | "vifPluggingTimeoutMs"
       | "vifPluggingIsFatal"
       | "liveMigrationAwaitsVifs"
@@ -52,6 +55,7 @@ export class NeighbourNeeds {
     const storage = deps.blockStorage ?? null;
     this.#volumes = new VolumeConnections({ ...deps, storage }, settings);
     this.#replacements = new VolumeReplacements({ ...deps, storage }, settings);
+    this.#reimages = new VolumeReimages({ ...deps, storage }, settings);
   }
 
   /**
@@ -127,6 +131,11 @@ export class NeighbourNeeds {
   /** Asks Cinder whether the volume may still be replaced. Null if the volume is not in Cinder. */
   confirmReplacement(volume: ServerVolume, need: Need): Promise<NeedsOutcome> | null {
     return metBy(this.#replacements.confirm(volume, need));
+  }
+
+  /** Lets Cinder fill the server's boot volume with the image that the volume names. Null if the volume is not in Cinder. */
+  reimage(serverUuid: string, volume: ServerVolume, need: ReimageNeed): Promise<NeedsOutcome> | null {
+    return metBy(this.#reimages.reimage(serverUuid, volume, need));
   }
 
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */

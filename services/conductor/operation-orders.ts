@@ -52,6 +52,7 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     // Nothing is sent to the host.
     case "complete-replacement":
     case "abandon-replacement":
+    case "reimage-volume":
       return facts.source;
     case "nothing":
       return null;
@@ -173,7 +174,11 @@ interface Limits {
 }
 
 /** The questions to which Cinder, and no host, has the answer. */
-export const ASKED_OF_CINDER = ["complete-replacement", "abandon-replacement"] as const satisfies readonly Ask[];
+export const ASKED_OF_CINDER = [
+  "complete-replacement",
+  "abandon-replacement",
+  "reimage-volume",
+] as const satisfies readonly Ask[];
 type AskedOfCinder = (typeof ASKED_OF_CINDER)[number];
 export const isAskedOfCinder = (ask: Ask): ask is AskedOfCinder => (ASKED_OF_CINDER as readonly Ask[]).includes(ask);
 

@@ -52,7 +52,7 @@ import { tellOperation } from "./tell-operation.ts";
 /**
  * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and a deadline for the host's
  * work. Only harmless orders (prepare, hand over) are given up at the deadline. A host that was told to start or destroy a guest is asked until it answers, or until
- * the route can do without its answer.
+ * the route can do without its answer. The promises that it waits for reject only when the conductor stops.
  */
 export class OperationRun implements TaskRun {
   readonly tenure: Tenure;
@@ -158,7 +158,6 @@ export class OperationRun implements TaskRun {
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
     else if (report.failed === "") this.#binding.afterOrder(asked, report, () => this.#answered(asked, ""));
-    // The promise rejects only when the conductor stops.
     else this.#refused(asked, report.failed).catch(() => this.abandon());
   }
 
@@ -284,14 +283,16 @@ export class OperationRun implements TaskRun {
 
   #sendOver(stream: AgentStream | null, asked: AskedGuest): void {
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
-    const bound = (failed: string) =>
-      failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
+    const bound = (failed: string, isUnknown: boolean) => {
+      if (isUnknown) this.#step({ kind: "gone", step: asked.step, reason: keptReason(failed) });
+      else if (failed === "") this.#ask(this.#asked ?? asked);
+      else this.#answered(this.#asked ?? asked, failed);
+    };
     const unfit = this.#destinations.whyNotTo(asked);
     if (this.#destinations.lacks(asked)) this.#askDestination(asked);
     else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
     else if (this.#binding.holdsUp(asked, () => this.#isAt(asked.step), bound)) return;
     else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
-    // The promise rejects only when the conductor stops.
     else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
       this.#network.ordered(asked.step);
@@ -324,7 +325,6 @@ export class OperationRun implements TaskRun {
       if (end === "released") this.#release();
       else if (this.#asked?.step === asked.step) this.#send();
     };
-    // The promise rejects only when the conductor stops.
     const giveUp = () => void this.#destinations.doWithout(asked.selection).then(goOn, () => this.abandon());
     this.#timers.wait(this.#ports.settings.hostGraceMs, giveUp);
   }
@@ -341,7 +341,6 @@ export class OperationRun implements TaskRun {
   }
 
   #awaitHost(asked: AskedGuest): void {
-    // The promise rejects only when the conductor stops.
     const leave = () => void this.#leaveHost(asked).catch(() => this.abandon());
     this.#timers.wait(this.#ports.settings.hostGraceMs, leave);
   }

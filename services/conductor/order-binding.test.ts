@@ -78,3 +78,31 @@ test.each(["start-source", "start-destination", "power"])(
     expect(told).toHaveLength(1);
   },
 );
+
+/** The answers of Cinder to orders for a server with this status that boots from a volume. `urgent`: whether Cinder was asked once only. */
+async function startedIn(statusBefore: string, asks: readonly string[], outcome: object) {
+  const urgent: boolean[] = [];
+  const meet = async (_server: unknown, _place: unknown, { isUrgent }: { readonly isUrgent: boolean }) => {
+    urgent.push(isUrgent);
+    return { kind: "failed", final: true, ...outcome };
+  };
+  const volumes = [{ volumeId: "root", replacedBy: "", inCinder: true, isRoot: true }];
+  const facts = { kind: "hard-reboot", statusBefore, after: { uuid: "server", ports: [], volumes }, volume: null };
+  return { reasons: await asked(asks, { meet }, facts), urgent };
+}
+
+test("a guest is started without Cinder's answer, but neither while Cinder fills a volume of its server nor after Cinder has failed to", async () => {
+  const orders = ["power", "start-source"];
+  expect(await startedIn("ACTIVE", orders, { reason: "silent" })).toEqual({ reasons: ["", ""], urgent: [true, true] });
+  const filled = { reason: "still downloading", forbidsStart: true };
+  expect(await startedIn("ACTIVE", orders, filled)).toEqual({
+    ...{ reasons: [filled.reason, filled.reason], urgent: [true, true] },
+  });
+});
+
+test("the guest of a server in ERROR, whose boot volume Cinder may be filling, is started only if Cinder says that it may be", async () => {
+  // A user waits for the reboot. A way back waits for nobody.
+  expect(await startedIn("ERROR", ["power", "start-source"], { reason: "silent" })).toEqual({
+    ...{ reasons: ["silent", "silent"], urgent: [false, true] },
+  });
+});

@@ -8,7 +8,7 @@ import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
 import { ASKED_OF_CINDER, type AskEffect, isAskedOfCinder } from "./operation-orders.ts";
-import { failed } from "./patient-calls.ts";
+import { failed, type Need } from "./patient-calls.ts";
 import type { PortStep } from "./port-binder.ts";
 
 type Ask = AskEffect["ask"];
@@ -29,7 +29,8 @@ const PATIENT: readonly Ask[] = [
  * Meets a server's needs on the host of an order, once for each step of the operation. Ports are bound there before an order after which a guest may run
  * that did not run there before, and volumes in Cinder are connected there before the guest may get them. An order to a destination waits for this
  * and fails with it, since there is a place to go back to, and so does the attaching or replacing of a volume. Every other order is given all the same: the host
- * is the server's home, and a guest without its network is better than none.
+ * is the server's home, and a guest without its network is better than none. It is not given while Cinder fills a volume of the server with an image, or has failed to,
+ * since both would write to the volume. A server in ERROR may be one whose boot volume Cinder was asked to fill, so its guest is started only if Cinder says that it may be.
  *
  * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
  * guest of any other move is started only when its ports are connected, as far as builds wait for that. Direct ports are not awaited: Neutron's agent connects
@@ -47,6 +48,8 @@ export class OrderBinding {
   /** The host was told to change over to another volume and may have done so, or said that it has. */
   #mayHavePivoted = false;
   #met = NO_NEEDS;
+  /** Cinder may have been asked to fill the volume: by this conductor, or by the one before, if this one has begun with that question. */
+  #mayHaveReimaged = true;
 
   /** `devicesOf` returns the functions that connect the server's direct ports at a destination. */
   constructor(
@@ -72,15 +75,17 @@ export class OrderBinding {
   }
 
   /**
-   * Returns whether the order has to wait. Then `end` is called when it may be given, or with the reason why it may not. It is not called for an order
-   * that is no longer wanted.
+   * Returns whether the order has to wait. Then `end` is called when it may be given, or with the reason why it may not, and with whether it is unknown what has
+   * been done. It is not called for an order that is no longer wanted.
    */
-  holdsUp(asked: Asked, isWanted: () => boolean, end: (failed: string) => void): boolean {
+  holdsUp(asked: Asked, isWanted: () => boolean, end: (failed: string, isUnknown: boolean) => void): boolean {
     const { ask, step } = asked;
     if (this.#metStep === step) return false;
     // The order is given when the present meeting has ended, also to a host that was lost and is back by then.
     if (this.#meetingStep === step) return true;
-    const isUrgent = !PATIENT.includes(ask);
+    const needsCinder = this.#needsCinder(ask);
+    // A way back waits for nobody.
+    const isUrgent = !PATIENT.includes(ask) && !(needsCinder && ask === "power");
     const meeting = this.#meet(asked, isWanted, isUrgent);
     if (meeting === null) return false;
     this.#meetingStep = step;
@@ -88,21 +93,21 @@ export class OrderBinding {
     const endMeeting = () => {
       if (this.#meetingStep === step) this.#meetingStep = -1;
     };
-    const settle = (failed: string, met: MetNeeds) => {
+    const settle = (failed: string, met: MetNeeds, { isUnknown = false, forbidsStart = false } = {}) => {
       endMeeting();
       if (!isWanted()) return;
-      if (failed !== "" && !isUrgent) return end(failed);
+      if (failed !== "" && (!isUrgent || needsCinder || forbidsStart)) return end(failed, isUnknown);
       this.#metStep = step;
       this.#met = met;
-      end("");
+      end("", false);
     };
     meeting.then(
       (outcome: NeedsOutcome) => {
         if (outcome.kind === "met") settle("", outcome);
-        else if (outcome.kind === "failed") settle(outcome.reason, NO_NEEDS);
+        else if (outcome.kind === "failed") settle(outcome.reason, NO_NEEDS, outcome);
         else endMeeting();
       },
-      (error: Error) => settle(error.message, NO_NEEDS),
+      (error: Error) => settle(error.message, NO_NEEDS, { isUnknown: ask === "reimage-volume" }),
     );
     return true;
   }
@@ -125,6 +130,8 @@ export class OrderBinding {
     const { ask, place, selection } = asked;
     const { uuid, ports, portRequests } = this.#facts.after;
     const need = { isWanted, isUrgent, tenure: this.#tenure };
+    if (ask === "reimage-volume") return this.#reimage(selection, need);
+    this.#mayHaveReimaged = false;
     if (isAskedOfCinder(ask)) {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
@@ -145,6 +152,20 @@ export class OrderBinding {
     const meeting = this.#needs.meet(server, home, need, wish);
     const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
+  }
+
+  #reimage(selection: number, need: Need): Promise<NeedsOutcome> | null {
+    const { volume, after } = this.#facts;
+    const mayBeAsked = this.#mayHaveReimaged;
+    this.#mayHaveReimaged = true;
+    const attemptId = destinationOf(this.#facts, selection)?.attemptId ?? "";
+    return volume && this.#needs.reimage(after.uuid, volume, { ...need, mayBeAsked, attemptId });
+  }
+
+  /** Whether the guest must not be started without an answer of Cinder. */
+  #needsCinder(ask: Ask): boolean {
+    const { statusBefore, after } = this.#facts;
+    return statusBefore === "ERROR" && this.#starts(ask) && after.volumes.some((one) => one.isRoot && one.inCinder);
   }
 
   async #plugged(meeting: Promise<NeedsOutcome>, host: string, isWanted: () => boolean): Promise<NeedsOutcome> {

@@ -4,9 +4,18 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Turns } from "../../runtime/turns.ts";
 import type { ConductorStore } from "./ports.ts";
 
-/** `unwanted`: the work was given up before this was done. `final`: no other host could help. */
+/**
+ * `unwanted`: the work was given up before this was done. `final`: no other host could help. `isUnknown`: it may have been done nevertheless, or in part. `forbidsStart`: no
+ * guest may be started, not even one that would otherwise be started without the neighbour.
+ */
 export type Undone =
-  | { readonly kind: "failed"; readonly reason: string; readonly final: boolean }
+  | {
+      readonly kind: "failed";
+      readonly reason: string;
+      readonly final: boolean;
+      readonly isUnknown?: true;
+      readonly forbidsStart?: true;
+    }
   | { readonly kind: "unwanted" };
 
 /** What a caller of a neighbour tells about the work that needs it. */
@@ -45,8 +54,16 @@ export class PatientCalls {
     this.#deadlineMs = options.deadlineMs;
   }
 
-  /** `what` is the part of the reason that says what could not be done. The promise never rejects because of the neighbour. */
-  async call<Done>(what: string, need: Need, work: () => Promise<Done | Undone>): Promise<Done | Undone> {
+  /**
+   * `what` is the part of the reason that says what could not be done. `pause` resolves when the neighbour is to be asked again. The promise never rejects because of the
+   * neighbour.
+   */
+  async call<Done>(
+    what: string,
+    need: Need,
+    work: () => Promise<Done | Undone>,
+    pause: () => Promise<void> = () => this.#pause(),
+  ): Promise<Done | Undone> {
     const { isWanted, isUrgent = false } = need;
     this.#lane = (this.#lane + 1) % LANES;
     const lane = isUrgent ? `home ${this.#lane}` : `${this.#lane}`;
@@ -63,11 +80,15 @@ export class PatientCalls {
         const isLate = this.#clock.monotonic() - (startedAtMs ?? 0) >= (isUrgent ? 0 : this.#deadlineMs);
         if (error.code !== "unreachable" || isLate) return failed(`${what}: ${error.message}`, true);
       }
-      await new Promise<void>((resolve) => {
-        this.#clock.setTimer(RETRY_MS, resolve);
-      });
+      await pause();
       if (!isWanted()) return UNWANTED;
     }
+  }
+
+  #pause(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#clock.setTimer(RETRY_MS, resolve);
+    });
   }
 
   /**
@@ -87,7 +108,11 @@ export class PatientCalls {
 }
 
 export const UNWANTED: Undone = { kind: "unwanted" };
-export const failed = (reason: string, final: boolean): Undone => ({ kind: "failed", reason, final });
+export const failed = (reason: string, final: boolean): Extract<Undone, { kind: "failed" }> => ({
+  kind: "failed",
+  reason,
+  final,
+});
 /** The reason why nothing can be done about something in Cinder here. */
 export const noCinder = (what: string): string =>
   `${what}, and the conductors of its cell cannot call Cinder: set BERTH_VOLUMES=cinder for them`;

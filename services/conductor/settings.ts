@@ -43,6 +43,8 @@ export interface ConductorSettings {
   readonly volumeConnectTimeoutMs: number;
   /** How long Cinder may take to begin the completion of a migration that it was asked for. */
   readonly volumeEndPauseMs: number;
+  /** How long Cinder may take to fill a volume with an image, for each GiB of the volume. Source: `reimage_timeout_per_gb` of Nova. */
+  readonly reimageMsPerGib: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
   /** Maximum number of messages taken from the queue and not yet acknowledged. */
@@ -81,6 +83,7 @@ export const CONDUCTOR_DEFAULTS = {
   liveMigrationAwaitsVifs: true,
   volumeConnectTimeoutMs: 600_000,
   volumeEndPauseMs: COMPLETION_PAUSE_MS,
+  reimageMsPerGib: 20_000,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,
@@ -185,6 +188,11 @@ export const conductorDeclaration = {
         "how long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails",
       default: "10m",
     }),
+    reimageTimeoutPerGib: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
+      about:
+        "how long Cinder may take to fill the boot volume of a server that is rebuilt, for each GiB of the volume, before the server becomes ERROR",
+      default: "20s",
+    }),
     ...loginOptions,
     ...neighbourOptions,
     resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
@@ -216,6 +224,7 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     vifPluggingIsFatal: options.vifPluggingFatal,
     liveMigrationAwaitsVifs: options.liveMigrationWaitForVifPlug,
     volumeConnectTimeoutMs: options.volumeConnectTimeout,
+    reimageMsPerGib: options.reimageTimeoutPerGib,
     unseenMs: options.agentUnseen,
     downShareMax: options.downShareMax / 100,
     downCountMin: options.downCountMin,

@@ -27,8 +27,8 @@ beforeEach(() => {
 });
 
 /** How the host reaches the volume, once it is connected. */
-async function connect(host: string): Promise<unknown> {
-  const need = { host, tenure, isWanted: () => true };
+async function connect(host: string, isUrgent = false): Promise<unknown> {
+  const need = { host, tenure, isUrgent, isWanted: () => true };
   const outcome = await connections.connect(SERVER, [{ ...volumeOf(1), volumeId, inCinder: true }], need);
   if (outcome?.kind !== "connected") throw new Error(JSON.stringify(outcome));
   return JSON.parse(outcome.connections.get(volumeId) ?? "");
@@ -39,6 +39,45 @@ test("a raw volume whose content looks like qcow2 is given to its first host, to
   for (const host of ["host-0", "host-0", "host-1"])
     expect(await connect(host)).toMatchObject({ name: `volume-${volumeId}`, format: "raw" });
   expect(await cinder.attachments({ volumeId })).toHaveLength(2);
+});
+
+describe("a volume that Cinder fills with an image, and that is kept for its server", () => {
+  beforeEach(async () => {
+    cinder.holdsReimages = true;
+    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN_NAME);
+    await cinder.reimage({ volumeId, imageId: randomUUID() });
+  });
+
+  test("is not connected before it is filled, and then it is", async () => {
+    const connecting = connect("host-0");
+    for (let second = 0; second < 300; second += 1) {
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+      clock.advance(1_000);
+    }
+    expect([cinder.all()[0]?.status, cinder.fills.disturbances]).toEqual(["downloading", []]);
+    cinder.fills.finish(true);
+    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    clock.advance(1_000);
+    expect(await connecting).toMatchObject({ name: `volume-${volumeId}` });
+  });
+
+  test("forbids a start for which nobody waits, as does one that Cinder could not fill", async () => {
+    const forbidden = /"reason":"Volume .* is still downloading in Cinder.*"forbidsStart":true/;
+    await expect(connect("host-0", true)).rejects.toThrow(forbidden);
+    expect(cinder.fills.disturbances).toEqual([]);
+    cinder.fills.finish(false);
+    const broken = /"reason":"The status of volume .* is error.*--state reserved.*"forbidsStart":true/;
+    await expect(connect("host-0", true)).rejects.toThrow(broken);
+    await expect(connect("host-0")).rejects.toThrow(broken);
+    cinder.putVolume({ ...cinder.all()[0]!, status: "reserved" });
+    expect(await connect("host-0", true)).toMatchObject({ name: `volume-${volumeId}` });
+  });
+});
+
+test("a volume that is in error in Cinder while its server has it on this host is given to the guest again", async () => {
+  await connect("host-0");
+  cinder.putVolume({ ...cinder.all()[0]!, status: "error" });
+  expect(await connect("host-0", true)).toMatchObject({ name: `volume-${volumeId}` });
 });
 
 test("a volume that is asked for twice at once, because its host has connected again, gets one attachment", async () => {

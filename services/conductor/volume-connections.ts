@@ -16,7 +16,7 @@ export type Connections = ReadonlyMap<string, string>;
 const SLOW_MS_MAX = 5 * 60_000;
 /** An error without a reason that comes later than this is that of a driver for which Cinder has not waited any longer (`rpc_response_timeout`: 60 s). */
 const SLOW_FROM_MS = 30_000;
-/** Cinder still fills the volume. */
+/** Cinder still makes the volume, or fills it with an image. */
 const NOT_READY = ["creating", "downloading"];
 
 /**
@@ -29,6 +29,8 @@ const NOT_READY = ["creating", "downloading"];
  *
  * Cinder gives its driver about a minute, answers with an error then, and connects the volume all the same when the driver is ready. So after a question that
  * was not answered in time, the attachment is watched for some minutes before it is asked for once more.
+ *
+ * A volume that Cinder fills with an image is not touched, not even where an attachment would let Cinder show another status for it: Cinder writes to it, so no guest may.
  */
 export class VolumeConnections {
   readonly #storage: BlockStorage | null;
@@ -65,6 +67,7 @@ export class VolumeConnections {
     if (storage === null) return Promise.resolve(failed(noCinder("the server has volumes in Cinder"), true));
     const to = {
       ...{ serverUuid, connector: connectorOf(host), mayWrite: () => this.#calls.mayWrite(need) },
+      isUrgent: need.isUrgent ?? false,
       ...{ slow: new Map<string, number>(), nowMs: () => this.#clock.monotonic() },
     };
     return this.#calls.call(`the server's volumes could not be connected to ${host}`, need, () =>
@@ -77,6 +80,8 @@ export class VolumeConnections {
 interface Destination {
   readonly serverUuid: string;
   readonly connector: VolumeConnector;
+  /** Whether nobody waits until a volume is ready. */
+  readonly isUrgent: boolean;
   readonly mayWrite: () => Promise<boolean>;
   /** When Cinder left a question to connect a volume without an answer, by the volume's id. */
   readonly slow: Map<string, number>;
@@ -102,6 +107,7 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   const { serverUuid, connector } = to;
   const volume = await storage.volume(volumeId, OWN_NAME);
   if (volume === null) return failed(`Volume ${volumeId} could not be found.`, true);
+  if (NOT_READY.includes(volume.status)) return notReady(volume, to);
   const own = await storage.attachments({ volumeId, serverUuid });
   // A volume that an offloaded server got is in use without a host, and its attachment is connected like one that was not finished.
   const isConnected = (id: string) => own.every((one) => one.id !== id || one.connection !== null);
@@ -111,13 +117,7 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   const here = finished.find(({ host }) => host === connector.host)?.attachmentId;
   const present = own.find(({ id, connection }) => id === here && connection !== null);
   if (present !== undefined) return connectedBy(storage, present);
-  if (volume.status === "error" && own.length === 0)
-    return failed(
-      `Volume ${volumeId} could not be made: its status in Cinder is error. Cinder's messages and its volume service's log say why.`,
-      true,
-    );
-  if (NOT_READY.includes(volume.status) && own.length === 0)
-    throw new BlockStorageError("unreachable", `volume ${volumeId} is still ${volume.status}`);
+  if (volume.status === "error") return broken(volumeId, own.length > 0);
   const unfinished = own.filter(({ id }) => !finished.some((one) => one.attachmentId === id));
   const connected = unfinished.filter(({ connection }) => connection !== null);
   if (connected.length > 0 && (finished.length > 0 || to.slow.has(volumeId))) return adopt(storage, connected, to);
@@ -125,6 +125,24 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   return finished.length === 0
     ? connectFirst(storage, volume, unfinished, to)
     : connectFurther(storage, volume, unfinished, to);
+}
+
+/** Throws where somebody waits until Cinder has made or filled the volume. */
+function notReady({ id, status }: CinderVolume, { isUrgent }: Destination): Undone {
+  if (!isUrgent) throw new BlockStorageError("unreachable", `volume ${id} is still ${status}`);
+  const reason = `Volume ${id} is still ${status} in Cinder, which writes to it. Try again when its status is another one (openstack volume show ${id})`;
+  return { ...failed(reason, true), forbidsStart: true };
+}
+
+/** The host does not have the volume, and Cinder connects none in this status. */
+function broken(volumeId: string, isServers: boolean): Undone {
+  if (!isServers)
+    return failed(
+      `Volume ${volumeId} could not be made: its status in Cinder is error. Cinder's messages and its volume service's log say why.`,
+      true,
+    );
+  const reason = `The status of volume ${volumeId} in Cinder is error, and no host has it. Cinder's messages (openstack volume message list) and its volume service's log say why. When the volume is usable again, set its status (openstack volume set --state reserved ${volumeId}), and try again`;
+  return { ...failed(reason, true), forbidsStart: true };
 }
 
 /**

@@ -179,6 +179,35 @@ export function blockStorageContract(
       });
     });
 
+    test("fills a volume that no host has with an image, and keeps it for its server meanwhile", async () => {
+      const { id: volumeId } = twin.putVolume({ projectId: "one" });
+      const server = randomUUID();
+      const attached = await reserve(volumeId, server, "host-1");
+      await storage.complete(attached.id);
+      const wanted = { volumeId, imageId: randomUUID() };
+      expect(await storage.reimage(wanted)).toMatchObject({ kind: "refused", why: expect.stringMatching(/in-use/) });
+      await reserve(volumeId, server);
+      expect(await storage.reimage(wanted)).toMatchObject({
+        kind: "refused",
+        why: expect.stringMatching(/one server/),
+      });
+      await storage.deleteAttachment(attached.id);
+      twin.holdsReimages = true;
+      expect(await storage.reimage(wanted)).toEqual({ kind: "begun" });
+      expect(await storage.volume(volumeId, OWN)).toMatchObject({ status: "downloading" });
+      expect(await storage.reimage(wanted)).toMatchObject({
+        ...{ kind: "refused", why: expect.stringMatching(/downloading/) },
+      });
+      twin.fills.finish(true);
+      expect(await storage.volume(volumeId, OWN)).toMatchObject({
+        ...{ status: "reserved", imageProperties: { image_id: wanted.imageId } },
+      });
+      await storage.reimage(wanted);
+      twin.fills.finish(false);
+      expect(await storage.volume(volumeId, OWN)).toMatchObject({ status: "error" });
+      expect(await storage.reimage({ ...wanted, volumeId: randomUUID() })).toMatchObject({ kind: "refused" });
+    });
+
     test("lists all attachments page by page", async () => {
       const ids = [];
       for (let at = 0; at < 3; at += 1)

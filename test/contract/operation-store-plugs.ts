@@ -77,4 +77,10 @@ export function plugContract(cell: () => CellUnderTest): void {
     await report(PORT_A);
     expect(await reported()).toEqual([[], []]);
   });
+
+  test("the volume that Cinder has filled for a rebuild counts for the rebuild's new guest", async () => {
+    await begin("reimage");
+    await report(PORT_A);
+    expect(await reported()).toEqual([["a"], []]);
+  });
 }

@@ -93,7 +93,7 @@ test("a volume that another server has, or that Cinder does not show or give, is
   const busy = newVolume({ status: "error" });
   expect(await attach(other, busy)).toMatchObject({
     status: 400,
-    json: { badRequest: { message: expect.stringContaining("the current status is error") } },
+    json: { badRequest: { message: expect.stringContaining("currently has a status of: error") } },
   });
   expect(await listed(other)).toEqual([]);
 });

@@ -256,6 +256,61 @@ describe("the replacement of a volume", () => {
   });
 });
 
+describe("a rebuild of a boot volume", () => {
+  // The laws of the world say whether a guest ran while Cinder filled the volume.
+  test("ends, with one guest at most that runs, when its steps fail and are told late, in a hundred orders", async () => {
+    const ends = new Set<unknown>();
+    for (let seed = 1; seed <= 100; seed += 1) {
+      let state = seed * 2_654_435_761;
+      const world = await begun("reimage", (limit) => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((state / 2 ** 31) * limit);
+      });
+      [world.failures, world.cinder.fillLag, world.cinder.isLate] = [40, 3, seed % 3 === 0];
+      for (let steps = 0; steps < 10; steps += 1) await world.step();
+      await world.crash();
+      await world.sweep();
+      for (let steps = 0; steps < 10; steps += 1) await world.step();
+      await world.drain();
+      expect(await world.restViolations(), `seed ${seed}`).toEqual([]);
+      ends.add(await statusOf(world));
+    }
+    expect(ends).toEqual(new Set(["ACTIVE", "ERROR"]));
+  });
+
+  const again: readonly OperationKind[] = ["hard-reboot", "rebuild", "reimage", "evacuate"];
+  test.each(again)(
+    "that the conductor has given up too early lets a later %s start no guest before Cinder has filled the volume, in a hundred orders",
+    async (kind) => {
+      const ends = new Set<unknown>();
+      let early = 0;
+      for (let seed = 1; seed <= 100; seed += 1) {
+        let state = seed * 2_654_435_761;
+        const world = await begun("reimage", (limit) => {
+          state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+          return Math.floor((state / 2 ** 31) * limit);
+        });
+        [world.failures, world.cinder.fillLag, world.cinder.isLate] = [10, 20, true];
+        const isOver = async () => (await statusOf(world, "taskState")) === null;
+        for (let steps = 0; steps < 100 && !(await isOver()); steps += 1) await world.step();
+        if (kind === "evacuate") await world.hostDies(0);
+        const isFilling = world.cinder.isFilling(serverId(0));
+        if ((await world.request({ server: 0, kind, hosts: HOSTS })) === "begun" && isFilling) early += 1;
+        world.cinder.isLate = false;
+        for (let steps = 0; steps < 10; steps += 1) await world.step();
+        await world.crash();
+        await world.sweep();
+        for (let steps = 0; steps < 10; steps += 1) await world.step();
+        await world.drain();
+        expect(await world.restViolations(), `seed ${seed}`).toEqual([]);
+        ends.add(await statusOf(world));
+      }
+      expect(ends).toContain("ACTIVE");
+      expect(early).toBeGreaterThan(20);
+    },
+  );
+});
+
 describe("an evacuation", () => {
   const rush = async (world: OperationWorldModel): Promise<void> => {
     for (let limit = 0; limit < 200 && (await world.step()); limit += 1);

@@ -25,7 +25,8 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
   const url = new URL(request.url ?? "", "http://cinder");
   const token = request.headers["x-auth-token"];
   if (typeof token !== "string") return { status: 401, body: { error: { message: "no token" } } };
-  if (request.headers["openstack-api-version"] !== "volume 3.44") return refusal(404, "itemNotFound", "too old");
+  const version = request.headers["openstack-api-version"];
+  if (version !== "volume 3.44" && version !== "volume 3.68") return refusal(404, "itemNotFound", "too old");
   const by = { callerToken: token === SERVICE_TOKEN ? null : token, requestId: null };
   const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
   const [, collection, id, action] =
@@ -51,6 +52,7 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
     case "POST volumes":
       return created(twin, body.volume, by);
     case "POST volumes/id/action":
+      if (body["os-reimage"] !== undefined && version === "volume 3.68") return filled(twin, id!, body["os-reimage"]);
       return migrated(twin, id!, body["os-migrate_volume_completion"]);
     case "DELETE volumes/id": {
       const outcome = await twin.removeVolume(id!, by);
@@ -100,6 +102,13 @@ async function migrated(twin: MemoryBlockStorage, volumeId: string, asked: Body)
   const outcome = await twin.endMigration({ volumeId, targetId: asked.new_volume, hasFailed: asked.error });
   if (outcome.kind === "ended") return { status: 200, body: { save_volume_id: volumeId } };
   return refusal(outcome.why.startsWith("Invalid") ? 400 : 404, "badRequest", outcome.why);
+}
+
+async function filled(twin: MemoryBlockStorage, volumeId: string, asked: Body): Promise<FakeAnswer> {
+  if (asked.reimage_reserved !== true) return refusal(400, "badRequest", "the volume is reserved");
+  const outcome = await twin.reimage({ volumeId, imageId: asked.image_id });
+  if (outcome.kind === "begun") return { status: 202 };
+  return refusal(outcome.why.includes("more than one") ? 409 : 400, "badRequest", outcome.why);
 }
 
 async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {

@@ -1,6 +1,16 @@
+import { runsNow } from "../../core/agent/runs-now.ts";
+import type { OperationFacts } from "../../core/tasks/operation-facts.ts";
+import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Server } from "../../core/tasks/server.ts";
+import { attemptStartedAt } from "../../core/tasks/starts-guest.ts";
+import type { AskEffect } from "../../services/conductor/operation-orders.ts";
 import type { ModelHost, VolumeInUse } from "./model-host.ts";
 
+/** One volume that is being filled: for which task, and who waits for it. */
+interface Fill {
+  readonly taskId: string;
+  readonly waiting: (() => void)[];
+}
 type End = "complete-replacement" | "abandon-replacement";
 
 /** The operations by which operators state which volume a guest has used. */
@@ -10,6 +20,11 @@ const STATED: { readonly [kind: string]: VolumeInUse } = { "settle-volume-own": 
 export class ModelCinder {
   /** The ends of replacements by their tasks. */
   readonly #ends = new Map<string, End>();
+  /** How often other things happen before Cinder has filled a volume, and whether that is longer than a conductor waits. */
+  fillLag = 0;
+  isLate = false;
+  /** The boot volumes that Cinder is filling with images, by their servers. */
+  readonly #fills = new Map<string, Fill>();
 
   /**
    * Cinder drops one of two volumes when it is told how the replacement of a volume has ended. Returns the violation if the guest needs that one. A repetition
@@ -23,6 +38,61 @@ export class ModelCinder {
     if (host.uses(attemptId) === needed) return [`${ask}, although ${attemptId} uses its ${needed} volume`];
     if (ask === "complete-replacement") host.replaced(attemptId);
     return [];
+  }
+
+  /**
+   * A conductor asks Cinder to fill the boot volume of a server, or goes on to wait for that. Returns what is to be called again and again until it returns true: Cinder fills the
+   * volume, however long it takes, and whatever has become of the conductor by then. `hasFailed`: Cinder refuses.
+   */
+  reimage(
+    { taskId, serverUuid, step }: { readonly taskId: string; readonly serverUuid: string; readonly step: number },
+    hasFailed: boolean,
+    answer: (event: OperationEvent) => void,
+  ): (isHurried: boolean) => boolean {
+    const outcome = this.isLate ? "late" : hasFailed ? "refused" : "filled";
+    const reason = `Cinder did not fill the volume: ${outcome}`;
+    const before = this.#fills.get(serverUuid);
+    if (before !== undefined && before.taskId !== taskId)
+      answer({ kind: "gone", step, reason: "it is filled already" });
+    else if (outcome === "refused" && before === undefined) answer({ kind: "failed", step, reason, final: true });
+    else {
+      const fill = before ?? { taskId, waiting: [] };
+      this.#fills.set(serverUuid, fill);
+      if (outcome === "filled") fill.waiting.push(() => answer({ kind: "done", step }));
+      else answer({ kind: "gone", step, reason });
+      let lag = this.fillLag;
+      return (isHurried) => {
+        lag -= 1;
+        if (lag >= 0 && !isHurried) return false;
+        this.#end(serverUuid, fill);
+        return true;
+      };
+    }
+    return () => true;
+  }
+
+  #end(serverUuid: string, fill: Fill): void {
+    if (this.#fills.get(serverUuid) !== fill) return;
+    this.#fills.delete(serverUuid);
+    for (const tell of fill.waiting) tell();
+  }
+
+  /** Whether a conductor learns from Cinder at this moment that it may not give an order by which a guest could run. */
+  forbids(facts: OperationFacts, { ask, stage, selection }: Pick<AskEffect, "ask" | "stage" | "selection">): boolean {
+    const starts = ask === "prepare" || attemptStartedAt(facts, stage, selection) !== undefined;
+    return starts && this.#fills.has(facts.after.uuid);
+  }
+
+  isFilling(serverUuid: string): boolean {
+    return this.#fills.has(serverUuid);
+  }
+
+  /** Violations: guests that run, and so may write to a volume, while Cinder fills it. */
+  violations(hosts: readonly ModelHost[]): readonly string[] {
+    return hosts
+      .flatMap((host) => host.guests())
+      .filter((guest) => this.#fills.has(guest.serverUuid) && runsNow(guest.state))
+      .map(({ attemptId, serverUuid }) => `the boot volume of ${serverUuid} is filled while ${attemptId} runs`);
   }
 
   /** Whether the operation would be an operator's statement that is not true. */

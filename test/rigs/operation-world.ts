@@ -42,7 +42,7 @@ export const HOST_VCPUS = 6;
 export class OperationWorldModel {
   readonly hosts = Array.from({ length: HOST_COUNT }, (_, host) => new ModelHost(hostName(host)));
   readonly #body: WorldBody;
-  readonly #cinder = new ModelCinder();
+  readonly cinder = new ModelCinder();
   readonly #runs = new Map<string, Run>();
   /** Everything that is under way: writes, messages and answers. */
   readonly #bag: (() => Promise<void>)[] = [];
@@ -98,8 +98,8 @@ export class OperationWorldModel {
   async request(requested: RequestedOperation): Promise<string> {
     const [server] = await this.store.servers([serverId(requested.server)]);
     if (server === undefined || server.status === "DELETED") return "gone";
-    if (this.#cinder.isUntrue(requested.kind, this.hosts, server)) return "untrue";
-    if (requested.kind === "rebuild" && server.host !== null) {
+    if (this.cinder.isUntrue(requested.kind, this.hosts, server)) return "untrue";
+    if ((requested.kind === "rebuild" || requested.kind === "reimage") && server.host !== null) {
       const [held] = await this.store.holdings([serverId(requested.server)]);
       const host = this.hosts.findIndex((one) => one.name === server.host);
       return this.#begin({ ...requested, hosts: [host], vcpus: held?.items[0]?.amount ?? 1 });
@@ -150,10 +150,7 @@ export class OperationWorldModel {
   async delete(server: number): Promise<void> {
     const task = { ...deleteTask(server, 0), id: this.#newId() };
     const [outcome] = await this.store.requestDelete([task]);
-    if (outcome?.kind === "queued") {
-      const { id } = outcome.task;
-      this.#bag.push(() => this.take([id]));
-    }
+    if (outcome?.kind === "queued") this.#bag.push(() => this.take([outcome.task.id]));
   }
 
   async signal(server: number, signal: OperationSignal): Promise<void> {
@@ -215,7 +212,7 @@ export class OperationWorldModel {
     if (happening === undefined) return false;
     if (this.#random(10) === 0 && !this.#isDraining) this.#bag.push(happening);
     await happening();
-    this.#lost.push(...(await lostCopies(this.store, this.hosts)));
+    this.#lost.push(...(await lostCopies(this.store, this.hosts)), ...this.cinder.violations(this.hosts));
     return true;
   }
 
@@ -288,8 +285,10 @@ export class OperationWorldModel {
     const connected = this.#connections();
     const sent = connected.map((connection, at) => (connection === run.confirmed[at] ? connection : null));
     for (const effect of effects) {
+      // Cinder is asked before the order is sent, which may arrive late.
+      const isForbidden = effect.kind === "ask" && this.cinder.forbids(run.world.facts, effect);
       this.#bag.push(async () => {
-        if (effect.kind === "ask") await this.#order(run, effect, sent);
+        if (effect.kind === "ask") await this.#order(run, effect, { sent, isForbidden });
         // Messages that a dead conductor had sent are still under way as long as the connection exists.
         else if (
           effect.kind === "commit" ||
@@ -310,14 +309,14 @@ export class OperationWorldModel {
    * connection that was accepted after the database last confirmed the task, a conductor gives the order of its present step only, and asks the
    * database first whether it still carries out the task.
    */
-  async #order(run: Run, effect: AskEffect, sent: Connections): Promise<void> {
+  async #order(run: Run, effect: AskEffect, by: { sent: Connections; isForbidden: boolean }): Promise<void> {
     const place = placeAsked(run.world.facts, effect.ask, effect.selection);
     const at = this.hosts.findIndex((host) => host.name === place?.host);
     const now = this.hosts[at]?.connection ?? null;
-    const isSent = now !== null && now === sent[at];
+    const isSent = now !== null && now === by.sent[at];
     const isPresent = this.#isAlive(run) && run.state.kind === "asking" && run.state.step === effect.step;
     const tenure = { taskId: run.taken.task.id, epoch: run.taken.epoch };
-    if (isSent || (isPresent && (now === null || (await this.store.holdsTask(tenure))))) this.#ask(run, effect);
+    if (isSent || (isPresent && (now === null || (await this.store.holdsTask(tenure))))) this.#ask(run, effect, by);
   }
 
   async #perform(run: Run, effect: Exclude<OperationEffect, AskEffect>): Promise<void> {
@@ -343,13 +342,21 @@ export class OperationWorldModel {
     }
   }
 
-  #ask(run: Run, effect: AskEffect): void {
+  #ask(run: Run, effect: AskEffect, { isForbidden }: { readonly isForbidden: boolean }): void {
     const place = placeAsked(run.world.facts, effect.ask, effect.selection);
     const host = this.hosts.find((one) => one.name === place?.host);
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
     const { step } = effect;
-    if (isAskedOfCinder(effect.ask)) {
-      this.#lost.push(...this.#cinder.end(effect.ask, run.taken.task.id, host, place.attemptId));
+    if (effect.ask === "reimage-volume") {
+      // A late question finds the volume at a host again, and is refused by Cinder.
+      if (!this.#isAlive(run) || run.state.kind !== "asking" || run.state.step !== step) return;
+      const asked = { taskId: run.taken.task.id, serverUuid: run.world.facts.after.uuid, step };
+      const end = this.cinder.reimage(asked, this.#random(100) < this.failures, (event) => this.#answer(run, event));
+      const goOn = async (): Promise<void> => void (end(this.#isDraining) || this.#bag.push(goOn));
+      this.#bag.push(goOn);
+    } else if (isForbidden) this.#answer(run, { kind: "failed", step, reason: "it is being filled", final: true });
+    else if (isAskedOfCinder(effect.ask)) {
+      this.#lost.push(...this.cinder.end(effect.ask, run.taken.task.id, host, place.attemptId));
       this.#answer(run, { kind: "done", step });
     } else if (!host.isUp) {
       const kind = host.isFenced ? "host-fenced" : "gone";

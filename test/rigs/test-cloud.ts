@@ -27,6 +27,7 @@ export async function startTestCloud(
     | "networks"
     | "volumes"
     | "blockStorage"
+    | "glance"
     | "neutron"
     | "openDriver"
     | "consoles"

@@ -1,13 +1,13 @@
 import type { PlugEvent, PluggedPort } from "../../../core/stores/cell/plug-store.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
-import { isLiveMove } from "../../../core/tasks/operation-kinds.ts";
+import { hearsNeighbours } from "../../../core/tasks/operation-kinds.ts";
 import type { CellState } from "./cell-state.ts";
 
 /** See `PlugStore.notePlugged`. */
 export function addPlugged(cell: CellState, events: readonly PlugEvent[]): void {
   for (const { serverUuid, ...port } of events) {
     forgetEnded(cell, serverUuid);
-    const attemptId = liveDestination(cell, serverUuid);
+    const attemptId = destinationOf(cell, serverUuid);
     if (attemptId === null) continue;
     const ports = cell.plugged.get(attemptId) ?? new Map<string, PluggedPort>();
     cell.plugged.set(attemptId, ports.set(port.portId, port));
@@ -27,10 +27,10 @@ function forgetEnded({ plugged, migrations, attemptsByServer }: CellState, serve
 }
 
 /** A migration has the id of its task. */
-function liveDestination({ migrations, tasksByServer }: CellState, serverUuid: string): string | null {
+function destinationOf({ migrations, tasksByServer }: CellState, serverUuid: string): string | null {
   for (const { id } of tasksByServer.get(serverUuid) ?? []) {
     const move = migrations.get(id);
-    if (move !== undefined && !move.ended && move.kind !== "leftover" && isLiveMove(move.kind))
+    if (move !== undefined && !move.ended && move.kind !== "leftover" && hearsNeighbours(move.kind))
       return move.destAttemptId;
   }
   return null;

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { PlugEvent, PluggedPort } from "../../../core/stores/cell/plug-store.ts";
-import { isLiveMove, OPERATION_KINDS } from "../../../core/tasks/operation-kinds.ts";
+import { hearsNeighbours, OPERATION_KINDS } from "../../../core/tasks/operation-kinds.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
@@ -28,7 +28,7 @@ export async function writePluggedPorts(pool: Pool, events: readonly PlugEvent[]
       textArrayLiteral(sorted.map(({ serverUuid }) => serverUuid)),
       textArrayLiteral(sorted.map(({ portId }) => portId)),
       sorted.map(({ isFailed }) => isFailed),
-      textArrayLiteral(OPERATION_KINDS.filter(isLiveMove)),
+      textArrayLiteral(OPERATION_KINDS.filter(hearsNeighbours)),
     ],
   });
 }

@@ -82,6 +82,10 @@ export function passesFilters(image: ServiceImage, filters: ImageFilters): boole
 export interface ImageService {
   /** The image, `deleted` if it is known that there was one, or null if there is none that the caller may see. */
   find(id: string, caller: ImageCaller): Promise<ServiceImage | "deleted" | null>;
+  /**
+   * Whether other services can read an image that a caller of this one has found: they do so in this service's own name. Absent where no other service can read any of the images.
+   */
+  isReadByOthers?(id: string): Promise<boolean>;
   /** Images that the caller may see, newest first, after the one with the id `marker`. `no-marker` if the caller may see no such image. */
   list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker">;
   /** Deletes an image in the caller's name. */

@@ -123,6 +123,18 @@ describe("images of Glance", () => {
   const isUnfinished = async ({ id }: SnapshotImage) => (await rig.store.image(id)) !== null;
   const raw = { disk_format: "raw", container_format: "bare", bits: Buffer.from("disk") };
 
+  test("are read by other services if the service's own user may see them and they are ready", async () => {
+    const image = await begun();
+    expect(await rig.images.isReadByOthers(image.id)).toBe(false);
+    await rig.copyDisk(image.id, tinyQcow2());
+    await finish(image);
+    expect([await rig.images.isReadByOthers(image.id), rig.glance.asked.at(-1)]).toEqual([
+      ...[true, `GET /v2/images/${image.id} service`],
+    ]);
+    expect(await rig.images.isReadByOthers(randomUUID())).toBe(false);
+    expect(await rig.images.isReadByOthers("no-uuid")).toBe(false);
+  });
+
   test("are looked up and registered in the caller's name, and uploaded in this service's", async () => {
     const id = await rig.upload(rig.ann, raw);
     rig.glance.asked.length = 0;

@@ -98,6 +98,12 @@ export class GlanceImages implements ImageService {
     return asking;
   }
 
+  /** Cinder reads images with the token with which it was asked, which is that of this service. */
+  async isReadByOthers(asked: string): Promise<boolean> {
+    const id = canonicalUuid(asked);
+    return id !== null && (await this.#glance.image(id, null))?.status === "active";
+  }
+
   async list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker"> {
     const { name, limit } = query;
     const marker = query.marker === null ? null : canonicalUuid(query.marker);

@@ -105,6 +105,16 @@ describe("/os-server-external-events", () => {
     expect((await tell([plugged(moving)])).statusCode).toBe(503);
   });
 
+  it("notes in its cell that Cinder has filled the boot volume of a server that is rebuilt", async () => {
+    const { store } = rig.cell("north");
+    const [rebuilt, resting, taskId] = [await activeServer(), await activeServer(), randomUUID()];
+    await beginOperationOn(store, { server: 0, uuid: rebuilt, kind: "reimage", hosts: [0], taskId });
+    const reimaged = (server_uuid: string) => ({ name: "volume-reimaged", server_uuid, tag: PORT });
+    const { statusCode } = await tell([reimaged(resting), reimaged(rebuilt)], as("admin:ops", 93));
+    expect(statusCode).toBe(200);
+    expect(await store.pluggedPorts([attemptIdOf(taskId, 0)])).toEqual([[{ portId: PORT, isFailed: false }]]);
+  });
+
   it("takes the events about servers of other cells when a cell does not answer, since Neutron does not repeat them", async () => {
     const { store } = rig.cell("north");
     const [moving, other, taskId] = [await activeServer(), await boot(), randomUUID()];

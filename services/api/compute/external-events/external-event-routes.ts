@@ -61,7 +61,7 @@ const Answer = Type.Object({
 
 /**
  * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers. Each event is checked, answered with a code of
- * its own and logged. Those about ports that are connected at the destination of a live migration are written into the server's cell. After those about changed
+ * its own and logged. Those about ports that are connected at the destination of a live migration, and about boot volumes that Cinder has filled, are written into the server's cell. After those about changed
  * or deleted ports in Neutron, the server's record gets the present addresses; the sender does not wait for that.
  *
  * When a cell does not answer, the call is refused (503) after the events about servers of all other cells were taken: one call of Neutron has events about many
@@ -129,16 +129,22 @@ const extendedBy = (
     .filter(({ name, code }) => name === "volume-extended" && code === 200)
     .map(({ server_uuid, tag = "" }) => ({ serverUuid: canonicalUuid(server_uuid) ?? "", volumeId: tag }));
 
-/** Neutron names the port, and says when it could not connect it. */
+/** The events whose tag is a port or a volume for which a conductor may wait. */
+const AWAITED: Readonly<Record<string, "port" | "volume">> = {
+  "network-vif-plugged": "port",
+  "volume-reimaged": "volume",
+};
+
+/** Neutron names the port, and says when it could not connect it. Cinder names the volume. */
 function pluggedBy(
   { name, server_uuid, tag = "", status }: Static<typeof Body>["events"][number],
   found: ReadonlyMap<string, FoundServer>,
 ): Parameters<typeof passOnPlugged>[1] {
   const [serverUuid, portId] = [canonicalUuid(server_uuid), canonicalUuid(tag)];
   const server = found.get(serverUuid ?? "");
-  if (name !== "network-vif-plugged" || serverUuid === null || portId === null || server?.plugged === undefined)
-    return [];
-  return [{ serverUuid, portId, isFailed: status === "failed", server: server.plugged }];
+  const of = AWAITED[name];
+  if (of === undefined || serverUuid === null || portId === null || server?.plugged === undefined) return [];
+  return [{ of, serverUuid, portId, isFailed: status === "failed", server: server.plugged }];
 }
 
 function refuseUnknownName(name: string, minor: number): void {

@@ -16,6 +16,7 @@ const TYPES: Readonly<Record<MoveKind, string | null>> = {
   evacuate: "evacuation",
   unshelve: null,
   rebuild: null,
+  reimage: null,
 };
 
 /** A migration with the names that the Compute API has for it. */

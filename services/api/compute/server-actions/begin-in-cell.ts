@@ -41,7 +41,7 @@ export async function beginInCell(
     readonly rescueImage?: RescueImage;
     /** Called once every check has passed, before the operation begins. May be called several times. */
     readonly prepare?: () => Promise<void>;
-    /** The volume that is attached, detached, extended or replaced. */
+    /** The volume that is attached, detached, extended, replaced or reimaged. */
     readonly volume?: ServerVolume;
   },
 ): Promise<void> {
@@ -70,7 +70,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
   // The task contains the changes of users since the server's spec was written in its cell.
   const { changes } = target.record;
   const current = changedSpec(server.spec, changes);
-  const inPlace = kind === "rebuild" ? [await hereAgain(target, server, holding)] : [];
+  const inPlace = kind === "rebuild" || kind === "reimage" ? [await hereAgain(target, server, holding)] : [];
   const planned = planOperation({
     ...{ taskId, kind, server, selections: inPlace },
     holding,

@@ -20,7 +20,7 @@ import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
 /** The move that a call asks for. */
 export interface RequestedMove {
-  readonly kind: Exclude<MoveKind, "rebuild">;
+  readonly kind: Exclude<MoveKind, "rebuild" | "reimage">;
   readonly flavor?: Flavor;
   /** The destination, or "" for any host. */
   readonly host?: string;

@@ -1,9 +1,11 @@
+import type { ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
@@ -39,6 +41,9 @@ export interface RequestedRebuild {
   readonly after: (before: ServerSpec) => ServerSpec;
   /** Sees to it that hosts get the bits of the image. To be called once everything else is checked. */
   readonly prepare: () => Promise<void>;
+  readonly imageRef: string;
+  /** Null for an image that is unknown and may be used nevertheless. */
+  readonly image: ServiceImage | null;
   /** The fields that the API tier keeps. They are changed at once, as in Nova. */
   readonly changes: UserChanges;
 }
@@ -63,9 +68,14 @@ export async function readRebuild(
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
-  const image = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
-  const { properties, needed } = await readImage(imageRef, deps.images, image);
-  if (!bootsFromVolume(server.spec)) refuseZeroDisk(call, flavor);
+  const isVolumeBacked = bootsFromVolume(server.spec);
+  if (isVolumeBacked && (trustedCerts ?? []).length > 0)
+    throw badRequest("Image certificate validation is not supported for volume-backed servers.");
+  // The flavor's disk has no part in a server that boots from a volume.
+  const fits = isVolumeBacked ? { ...flavor, diskGib: 0 } : flavor;
+  const from = { caller: imageCallerOf(call), flavor: fits, rule: deps.imageRule };
+  const { properties, needed } = await readImage(imageRef, deps.images, from);
+  if (!isVolumeBacked) refuseZeroDisk(call, flavor);
   const imageProperties = { ...properties };
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");
@@ -80,13 +90,24 @@ export async function readRebuild(
   }
   const after = (before: ServerSpec): ServerSpec => ({
     ...changedSpec(before, changes),
-    ...{ imageRef, imageProperties, files, diskImageRef: "" },
+    ...{ imageProperties, files, diskImageRef: "" },
+    // As in Nova, a server that boots from a volume has no image.
+    ...(!isVolumeBacked && { imageRef }),
     ...(userData !== undefined && { userData }),
     ...(trustedCerts !== undefined && { trustedCerts }),
     ...key,
   });
   refuseLargeSpec(after(server.spec));
-  return { after, changes, prepare: () => provideImages(deps.images, needed) };
+  const image = needed.find(({ id }) => id === storedSpelling(imageRef)) ?? null;
+  // Cinder fetches the image of a volume itself.
+  const provided = needed.filter((one) => !isVolumeBacked || one !== image);
+  return {
+    after,
+    changes,
+    imageRef: image?.id ?? imageRef,
+    image,
+    prepare: () => provideImages(deps.images, provided),
+  };
 }
 
 function readRebuildChanges(body: ActionBody, call: KnownCall): UserChanges {

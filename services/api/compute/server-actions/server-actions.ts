@@ -33,6 +33,7 @@ import {
   readUnshelve,
   requireMayUnshelve,
 } from "./move-actions.ts";
+import { readReimage } from "./read-reimage.ts";
 import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
@@ -91,10 +92,15 @@ const reboot: RunAction = async (deps, one, options) => {
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
-  refuseVolumeBacked(target);
-  const { after, changes, prepare } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
-  const asked = { carrier: one.carrier, askedBy: callerOf(one.call) };
-  await beginInCell(deps, target, { kind: "rebuild", ...asked, after, prepare });
+  const read = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
+  const { after, changes, prepare } = read;
+  const volume = await readReimage(deps, target, one.call, read);
+  const asked = { carrier: one.carrier, askedBy: callerOf(one.call), after, prepare };
+  await beginInCell(
+    deps,
+    target,
+    volume === null ? { kind: "rebuild", ...asked } : { kind: "reimage", ...asked, volume },
+  );
   // The changes are written after the cell has begun the rebuild, because it may refuse. The cell's new spec contains them, too, but older
   // changes in the API database would hide them.
   if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);

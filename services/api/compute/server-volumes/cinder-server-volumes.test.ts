@@ -27,15 +27,20 @@ let cinder: SlowCinder;
 let store: MemoryVolumeStore;
 let volumeId: string;
 let nowMs: number;
+/** The volumes that Cinder was said to fill for too long. */
+let stillFilled: string[];
 beforeEach(() => {
+  stillFilled = [];
   cinder = new SlowCinder({ newId: randomUUID });
   nowMs = 1_000;
   store = new MemoryVolumeStore({ now: () => nowMs }, { requests: new MemoryApiStore({ clock: systemClock }) });
   volumeId = cinder.putVolume({ projectId: "one" }).id;
 });
 
+const events = { volumeStillFilled: ({ volumeId }: { readonly volumeId: string }) => stillFilled.push(volumeId) };
 /** One of several apis. */
-const api = () => new CinderServerVolumes({ store, storage: cinder, clock: systemClock }, { sendsTokens: false });
+const api = () =>
+  new CinderServerVolumes({ store, storage: cinder, events, clock: systemClock }, { sendsTokens: false });
 
 /**
  * The server gets the volume, as far as the api and the conductor are concerned. Returns the operation and the attachment. With `isNamed` false, the api has
@@ -114,6 +119,35 @@ test("the late end of an attachment does not delete a volume that Cinder kept an
   };
   expect(await api().endAttachment(volumeId, first.attachmentId, false)).toBeNull();
   expect(cinder.all()).toMatchObject([{ id: volumeId, status: "available" }]);
+});
+
+describe("the boot volume of a server that is gone, which Cinder fills with an image", () => {
+  let attachmentId: string;
+  const end = () => api().endAttachment(volumeId, attachmentId, false);
+  beforeEach(async () => {
+    ({ attachmentId } = await attach({ deleteOnTermination: true }));
+    // As the conductor does it: the attachment without a host keeps the volume.
+    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN);
+    await cinder.deleteAttachment(attachmentId);
+    cinder.holdsReimages = true;
+    await cinder.reimage({ volumeId, imageId: randomUUID() });
+  });
+
+  test.each([true, false])("is deleted afterwards, not before (filled: %s)", async (isFilled) => {
+    expect([await end(), cinder.all()[0]?.status]).toEqual([null, "downloading"]);
+    cinder.fills.finish(isFilled);
+    expect([await end(), cinder.all(), await store.volumes([volumeId])]).toEqual(["deleted", [], []]);
+    expect([stillFilled, cinder.fills.disturbances]).toEqual([[], []]);
+  });
+
+  test("is given back and kept when Cinder does not end, and an operator is told what to do", async () => {
+    nowMs += 60 * 60_000 - 1;
+    expect([await end(), stillFilled]).toEqual([null, []]);
+    nowMs += 1;
+    expect(await end()).not.toBeNull();
+    expect([await attachments(), await store.volumes([volumeId]), stillFilled]).toEqual([[], [], [volumeId]]);
+    expect(cinder.all()).toMatchObject([{ id: volumeId }]);
+  });
 });
 
 describe("a volume that is made with a server", () => {

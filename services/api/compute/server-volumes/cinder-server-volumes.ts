@@ -16,6 +16,7 @@ import type { BlockStorage, CinderVolume, MakeVolumeOutcome } from "../../../../
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import { type AskedBy, OWN_NAME } from "../../../../core/stores/networking.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import type { ApiEvents } from "../../events.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
@@ -33,10 +34,17 @@ import type {
 } from "./server-volumes.ts";
 import type { UnsettledVolume } from "./settle-building.ts";
 
-/** Cinder still fills the volume, and does not delete it before it has done so. */
-const UNDER_WAY = ["creating", "downloading"];
+/** Cinder fills the volume with an image. */
+const FILLING = "downloading";
+/** Cinder still makes the volume, and does not delete it before it has done so. */
+const UNDER_WAY = ["creating", FILLING];
 /** Cinder deletes a volume in one of these statuses that nothing else needs. */
 const DELETABLE = ["available", "error"];
+/**
+ * How long Cinder may fill the boot volume of a server that is gone. Cinder 21 shows a volume as `downloading` forever if it refuses the image only when it is asked. Then the server gives the
+ * volume back, and the volume is kept, since Cinder may still write to it.
+ */
+const FILL_MS_MAX = 60 * 60_000;
 /** How long Cinder may take to make a volume that it was asked for. If it has none by then, it will make none. */
 const LATE_ANSWER_MS = 5 * 60_000;
 /** How long an api keeps others from telling Cinder the end of a replacement, which it renews before each write. Longer than the longest of these writes. */
@@ -56,12 +64,18 @@ export class CinderServerVolumes extends OwnServerVolumes {
   readonly #storage: BlockStorage;
   readonly #clock: Pick<Clock, "now">;
   readonly #sendsTokens: boolean;
+  readonly #events: Pick<ApiEvents, "volumeStillFilled">;
   readonly #ender: ReplacementEnder;
   readonly #holder = randomUUID();
 
   /** `sendsTokens`: the tokens of callers are Keystone's, so that Cinder is asked in their name. */
   constructor(
-    deps: { readonly store: VolumeStore; readonly storage: BlockStorage; readonly clock: Clock },
+    deps: {
+      readonly store: VolumeStore;
+      readonly storage: BlockStorage;
+      readonly events: Pick<ApiEvents, "volumeStillFilled">;
+      readonly clock: Clock;
+    },
     { sendsTokens }: { readonly sendsTokens: boolean },
   ) {
     super({ ...deps, limits: { volumes: 0, gib: 0 } });
@@ -69,6 +83,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
     this.#storage = deps.storage;
     this.#clock = deps.clock;
     this.#sendsTokens = sendsTokens;
+    this.#events = deps.events;
     this.#ender = new ReplacementEnder(deps, { pauseMs: COMPLETION_PAUSE_MS });
   }
 
@@ -218,10 +233,12 @@ export class CinderServerVolumes extends OwnServerVolumes {
     neverRan: boolean,
   ): Promise<"deleted" | "released" | null> {
     const isMeant = (attachment: VolumeAttachment) => attachment.attachmentId === attachmentId;
-    if ((await this.#endInCinder(id, isMeant)) === null) return null;
+    const ended = await this.#endInCinder(id, isMeant);
+    if (ended === null) return null;
     const volume = await this.#named(id, isMeant);
     if (volume === null) return null;
-    const { inCinder, making } = volume;
+    const { inCinder: isCinders, making } = volume;
+    const inCinder = isCinders && !ended.isFilled;
     const ends = volume.attachment.deleteOnTermination || (making !== null && neverRan) || making === "asked";
     if (inCinder && ends) {
       // A volume that Cinder does not delete, for example because it has snapshots, or because another server has it, too, is kept, as by Nova.
@@ -257,17 +274,21 @@ export class CinderServerVolumes extends OwnServerVolumes {
   /**
    * Ends what Cinder has of a volume and the server whose attachment is meant. Every api does this, so another one may have ended the attachment
    * while Cinder was asked, and the same server may have the volume again. What Cinder lists is therefore of the attachment that is meant only if the row
-   * still names it afterwards. Returns the row, or null, without a change, if it does not name the attachment.
+   * still names it afterwards. Returns the row, or null, without a change, if it does not name the attachment, or while Cinder fills the volume for a rebuild: Cinder gives the volume
+   * its former status afterwards, which says that a server has it. `isFilled`: Cinder has been filling it for too long.
    */
-  async #endInCinder(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
+  async #endInCinder(id: string, isMeant: IsMeant): Promise<(UnsettledVolume & { readonly isFilled: boolean }) | null> {
     const volume = await this.#named(id, isMeant);
-    if (volume?.inCinder !== true || volume.making === "asked") return volume;
-    const { serverUuid } = volume.attachment;
+    if (volume?.inCinder !== true || volume.making === "asked") return volume && { ...volume, isFilled: false };
+    const { serverUuid, phaseAgeMs } = volume.attachment;
+    const isFilled = volume.making === null && (await this.#storage.volume(id, OWN_NAME))?.status === FILLING;
+    if (isFilled && phaseAgeMs < FILL_MS_MAX) return null;
+    if (isFilled) this.#events.volumeStillFilled({ volumeId: id, serverUuid });
     const attachments = await this.#storage.attachments({ volumeId: id, serverUuid });
     const still = await this.#named(id, isMeant);
     if (still === null) return null;
     for (const attachment of attachments) await this.#storage.deleteAttachment(attachment.id);
-    return still;
+    return { ...still, isFilled };
   }
 
   /** The row of the volume that names the attachment that is meant. Null for none. */
@@ -297,13 +318,14 @@ export class CinderServerVolumes extends OwnServerVolumes {
       isBootable,
       isMultiattach,
       imageProperties,
+      status: cinderStatus,
       migrationStatus,
       attachedTo,
     } = volume;
     return {
       ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
-      ...{ making: row?.making ?? null, isMultiattach, imageProperties, migrationStatus, attachedTo },
+      ...{ making: row?.making ?? null, isMultiattach, imageProperties, cinderStatus, migrationStatus, attachedTo },
       attachment: isMultiattach ? null : (row?.attachment ?? null),
     };
   }

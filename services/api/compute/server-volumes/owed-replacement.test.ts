@@ -33,7 +33,10 @@ beforeEach(async () => {
 
 /** One of several apis, with its settler. */
 function api() {
-  const volumes = new CinderServerVolumes({ store, storage: cinder, clock }, { sendsTokens: false });
+  const volumes = new CinderServerVolumes(
+    { store, storage: cinder, events: { volumeStillFilled: () => {} }, clock },
+    { sendsTokens: false },
+  );
   const operation = { kind: "swap-volume", volume: { volumeId, replacedBy: targetId } };
   const cell = {
     outcomes: async (ids: readonly string[]) => ids.map(() => null),

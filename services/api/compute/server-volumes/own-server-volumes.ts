@@ -13,6 +13,10 @@ import type {
   ServerVolumes,
 } from "./server-volumes.ts";
 
+const NOT_IN_CINDER = {
+  ...{ isMultiattach: false, attachedTo: [], cinderStatus: "", migrationStatus: "", imageProperties: {} },
+};
+
 /** The volumes of Berth's own, which its store holds. */
 export class OwnServerVolumes implements ServerVolumes {
   readonly #store: VolumeStore;
@@ -27,7 +31,7 @@ export class OwnServerVolumes implements ServerVolumes {
     const found = await this.#store.volumes(ids);
     return found
       .filter(({ projectId }) => identity.isAdmin || projectId === identity.projectId)
-      .map((volume) => ({ ...volume, isMultiattach: false, attachedTo: [], migrationStatus: "", imageProperties: {} }));
+      .map((volume) => ({ ...volume, ...NOT_IN_CINDER }));
   }
 
   /** No volume of Berth's own has snapshots. */

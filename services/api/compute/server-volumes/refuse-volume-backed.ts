@@ -4,7 +4,6 @@ import type { ActionTarget } from "../server-actions/action-target.ts";
 
 /** The actions that need a server's local boot disk, with the reason for which they are refused where there is none. Source: the texts of Nova, where it has one. */
 const REFUSALS = {
-  rebuild: "Unable to rebuild with a different image for a volume-backed server.",
   rescue: "Cannot rescue a volume-backed instance",
   createBackup: "Backup is not supported for volume-backed instances.",
   createImage: "Berth makes no images of volume-backed servers: detach or copy the volume instead.",

@@ -34,6 +34,8 @@ export interface FoundRecord extends VolumeRecord {
   readonly isMultiattach: boolean;
   /** Its finished attachments. */
   readonly attachedTo: readonly CinderHolder[];
+  /** Its status in Cinder; empty for one of Berth's own. */
+  readonly cinderStatus: string;
   /** How far Cinder's migration of it has come, if the caller may see that; empty for none. */
   readonly migrationStatus: string;
   /** The properties of the image that it was filled from. */

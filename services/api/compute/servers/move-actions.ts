@@ -28,6 +28,7 @@ const NAMES: Readonly<Record<MoveKind, readonly [action: string, schedule: strin
   unshelve: ["unshelve", "conductor_unshelve_instance", "compute_unshelve_instance"],
   // A rebuild stays on its host, so no scheduler has a record of it.
   rebuild: null,
+  reimage: null,
 };
 
 /** Returns the moves of a server as actions, newest first. Each destination that was tried is an event with its reason. */

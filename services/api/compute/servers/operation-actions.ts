@@ -14,6 +14,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   evacuate: null,
   unshelve: null,
   rebuild: ["rebuild", "compute_rebuild_instance"],
+  reimage: ["rebuild", "compute_rebuild_instance"],
   confirm: ["confirmResize", "compute_confirm_resize"],
   revert: ["revertResize", "compute_revert_resize"],
   shelve: ["shelve", "compute_shelve_instance"],

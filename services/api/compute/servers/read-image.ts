@@ -6,8 +6,8 @@ import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 
-/** The images, and if servers are made from them now, the way in which hosts get their bits. */
-export type ImagePort = Pick<ImageService, "find"> & Partial<Pick<ImageService, "provide">>;
+/** The images, and if servers are made from them now, the way in which hosts and other services get their bits. */
+export type ImagePort = Pick<ImageService, "find" | "isReadByOthers"> & Partial<Pick<ImageService, "provide">>;
 
 /** The image of a server as far as the server needs it. */
 export interface ReadImage {
