@@ -247,11 +247,12 @@ export function recordContract(cell: () => CellUnderTest): void {
     test("are found when it is neither BUILD nor ACTIVE, and while a task of theirs is open", async () => {
       const { store } = cell();
       const found = async (statuses: readonly ServerStatus[], busy = false) =>
-        (await store.serversByStatus({ statuses, busy }, 10)).map(({ uuid }) => uuid).toSorted();
+        (await store.serversByStatus({ statuses, busy }, 10))?.map(({ uuid }) => uuid).toSorted();
       await dispatch();
       await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0] })]);
       expect([await found(["BUILD", "ERROR"]), await found([], true)]).toEqual([[], [serverId(1), serverId(2)]]);
-      expect(await store.serversByStatus({ statuses: [], busy: true }, 1)).toHaveLength(1);
+      expect(await store.serversByStatus({ statuses: [], busy: true }, 2)).toHaveLength(2);
+      expect(await store.serversByStatus({ statuses: [], busy: true }, 1)).toBeNull();
       const first = await cell().take(1, 0);
       await store.commitError([{ ...tenureOf(first), selection: 0, attemptReason: "x", reason: "x" }]);
       const second = await cell().take(2, 0);

@@ -53,15 +53,12 @@ const USUAL_STATUSES: ReadonlySet<string> = new Set(["BUILD", "ACTIVE", "DELETED
 export function serversByStatus(
   cell: CellState,
   { statuses, busy }: StatusQuery,
-  limit: number,
-): readonly ListPosition[] {
+  looksMax: number,
+): readonly ListPosition[] | null {
   const wanted = new Set<string>(statuses.filter((status) => !USUAL_STATUSES.has(status)));
   const isBusy = (uuid: string) => (cell.tasksByServer.get(uuid) ?? []).some(({ outcome }) => outcome === null);
-  return [...cell.servers.values()]
-    .filter(({ uuid, status }) => wanted.has(status) || (busy && isBusy(uuid)))
-    .sort(newestFirst)
-    .slice(0, limit)
-    .map(positionOf);
+  const found = [...cell.servers.values()].filter(({ uuid, status }) => wanted.has(status) || (busy && isBusy(uuid)));
+  return found.length > looksMax ? null : found.sort(newestFirst).map(positionOf);
 }
 
 const ATTRIBUTES: Readonly<Record<IndexedAttribute, (spec: ServerSpec) => string | undefined>> = {

@@ -156,8 +156,8 @@ export class PostgresCellStore implements CellStore {
     return readServersOfPeriod(this.#pool, query);
   }
 
-  serversByStatus(query: StatusQuery, limit: number): Promise<readonly ListPosition[]> {
-    return readServersByStatus(this.#pool, query, limit);
+  serversByStatus(query: StatusQuery, looksMax: number): Promise<readonly ListPosition[] | null> {
+    return readServersByStatus(this.#pool, query, looksMax);
   }
 
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch> {

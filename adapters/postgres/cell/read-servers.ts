@@ -96,24 +96,42 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
 /** No server has this UUID. */
 export const LEAST_UUID = "00000000-0000-0000-0000-000000000000";
 
-/** Cost: one round trip, and no look at other servers. */
+/** Cost: one round trip, and a look at no more than `looksMax` servers, and one more. */
 export async function readServersByStatus(
   pool: Pool,
   { statuses, busy }: StatusQuery,
-  limit: number,
-): Promise<readonly ListPosition[]> {
-  const rows = await queryStored<{ readonly uuid: string; readonly created_at_ms: number }>(pool, {
-    name: "servers_by_status_in_order",
-    // Rows that were removed from `servers` by hand, or written there past the trigger, are left out.
-    text: `select f.uuid, ${selectMs("created_at", "f.")} from (
-        select s.uuid, s.created_at from unusual_servers u join servers s on s.uuid = u.server_uuid and s.status = u.status
-        where u.status = any ($1)
-        union select s.uuid, s.created_at from tasks t join servers s on s.uuid = t.server_uuid where t.outcome is null and $2::boolean
-      ) f
-      order by f.created_at desc, f.uuid limit $3`,
-    values: [textArrayLiteral(statuses), busy, limit],
+  looksMax: number,
+): Promise<readonly ListPosition[] | null> {
+  const rows = await queryStored<{
+    readonly looked: number;
+    readonly uuid: string | null;
+    readonly created_at_ms: number;
+  }>(pool, {
+    name: "servers_by_status_looks",
+    // Rows that were removed from `servers` by hand, or written there past the trigger, are left out. With "offset 0" and the order of the index, each
+    // server is read by its key, and no servers of other statuses are.
+    text: `with found as materialized (
+        (
+          select u.server_uuid, w.status from unnest($1::text[]) w (status) cross join lateral (
+            select server_uuid from unusual_servers where status = w.status order by server_uuid limit $3
+          ) u limit $3
+        )
+        union (select server_uuid, null from tasks where outcome is null and $2::boolean limit $3)
+      )
+      select l.looked, s.uuid, ${selectMs("created_at", "s.")}
+      from (select count(*)::int as looked from found) l
+      left join (
+        select distinct r.uuid, r.created_at from found f
+        cross join lateral (
+          select uuid, created_at from servers where uuid = f.server_uuid and status = coalesce(f.status, status) offset 0
+        ) r
+        where (select count(*) from found) < $3
+      ) s on true
+      order by s.created_at desc, s.uuid`,
+    values: [textArrayLiteral(statuses), busy, looksMax + 1],
   });
-  return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
+  if (rows.some(({ looked }) => looked > looksMax)) return null;
+  return rows.flatMap((row) => (row.uuid === null ? [] : [{ uuid: row.uuid, createdAtMs: row.created_at_ms }]));
 }
 
 export function storedServerOf(row: StoredServer): Server {

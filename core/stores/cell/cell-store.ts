@@ -119,10 +119,10 @@ export interface ServerStore {
    */
   serversOfPeriod(query: PeriodQuery): Promise<PeriodStretch>;
   /**
-   * At most `limit` servers of these statuses, newest first. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are
-   * not listed apart. With `busy`, servers with an open task are found as well.
+   * The servers of these statuses, newest first. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are not listed apart. With
+   * `busy`, servers with an open task are found as well. Null when more than `looksMax` servers would have to be looked at.
    */
-  serversByStatus(query: StatusQuery, limit: number): Promise<readonly ListPosition[]>;
+  serversByStatus(query: StatusQuery, looksMax: number): Promise<readonly ListPosition[] | null>;
   /**
    * The servers with a value of an attribute, except deleted ones. One call looks at a fixed number of servers with the value, so its time is
    * bounded however few of them are of the project.

@@ -26,7 +26,7 @@ export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
 /**
  * Returns the servers that may be shown with one of the statuses, newest first, at most `limit` and one more: those that a cell has at rest in
  * such a status, those with an open task, and those that no cell has. The caller compares each with the statuses again. Cells that do not
- * answer are left out, since their servers are shown as UNKNOWN.
+ * answer are left out, since their servers are shown as UNKNOWN. Null when a cell has more than `limit`.
  */
 export async function findByState(
   { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "listRequests"> },
@@ -35,7 +35,7 @@ export async function findByState(
     shown,
     limit,
   }: { readonly projectId: string | null; readonly shown: ReadonlySet<string>; readonly limit: number },
-): Promise<readonly ListPosition[]> {
+): Promise<readonly ListPosition[] | null> {
   const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
   // A status that a server only has during an operation.
   const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
@@ -48,12 +48,15 @@ export async function findByState(
   // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
   const inCells = await Promise.all(
     Array.from(cells.values(), (cell) =>
-      cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, most)),
+      cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, limit)),
     ),
   );
-  const found = [
-    ...inCells.flatMap((answer) => (answer.kind === "answer" ? answer.value : [])),
-    ...[...failed, ...open].map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs })),
-  ];
+  const found: ListPosition[] = [];
+  for (const answer of inCells) {
+    if (answer.kind === "unreachable") continue;
+    if (answer.value === null) return null;
+    found.push(...answer.value);
+  }
+  found.push(...[...failed, ...open].map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs })));
   return [...new Map(found.map((place) => [place.uuid, place])).values()].sort(newestFirst).slice(0, most);
 }

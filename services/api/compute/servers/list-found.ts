@@ -159,6 +159,7 @@ async function placesInZone(
   projectId: string | null,
 ): Promise<readonly ListPosition[] | null> {
   const homeless = await findByState(deps, { projectId, shown: STATUSES_WITHOUT_HOST, limit: SORTED_MAX });
+  if (homeless === null) return null;
   // The hosts are asked last: a server that gets a host meanwhile is found there.
   const answers = await Promise.all(
     Array.from(deps.cells.values(), (cell) => cell.operations((store) => store.serversOnHosts(hosts, SORTED_MAX + 1))),
