@@ -163,6 +163,7 @@ export class SimHosts {
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
       changeVolume: (guest, volume, step, signal) => hypervisor.changeVolume(guest, volume, step, signal),
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
+      addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
         world.onHandedOver(order.attemptId, order.toAttemptId);
@@ -195,6 +196,7 @@ export class SimHosts {
       detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
       changeVolume: (guest, volume, step, signal) => whileAlive(() => slow.changeVolume(guest, volume, step, signal)),
       setInterfaces: (guest, wanted, signal) => whileAlive(() => slow.setInterfaces(guest, wanted, signal)),
+      addInterfaces: (guest, wanted, signal) => whileAlive(() => slow.addInterfaces(guest, wanted, signal)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),

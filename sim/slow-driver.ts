@@ -26,6 +26,7 @@ export type SlowCalls = Pick<
   | "detachVolume"
   | "changeVolume"
   | "setInterfaces"
+  | "addInterfaces"
   | "handOff"
   | "destroy"
 >;
@@ -84,6 +85,7 @@ export function slowDriver(
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
     changeVolume: (guest, volume, step, signal) => slow(() => driver.changeVolume(guest, volume, step, signal), signal),
     setInterfaces: (guest, interfaces, signal) => slow(() => driver.setInterfaces(guest, interfaces, signal), signal),
+    addInterfaces: (guest, interfaces, signal) => slow(() => driver.addInterfaces(guest, interfaces, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),
   };

@@ -214,6 +214,8 @@ export interface Driver {
    * them from its next start. Rejects if the guest does not release one in time; when this fails, the guest may have any of the old and the new ones.
    */
   setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void>;
+  /** Like `setInterfaces`, but the guest keeps all interfaces that it has: it only gets those of these that it lacks. */
+  addInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void>;
   /**
    * Gives the guest's administrator this password. Rejects if the guest does not run, and never with the password in the message. Absent in a driver that
    * reaches nothing inside of its guests.

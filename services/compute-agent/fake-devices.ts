@@ -9,6 +9,10 @@ export type FakeInterfaces = readonly Pick<GuestInterface, "portId">[];
 
 export const portsOf = (interfaces: FakeInterfaces): readonly string[] => interfaces.map(({ portId }) => portId);
 
+/** The interfaces of these ports, and those others that are not among them. */
+export const allPorts = (present: readonly string[], others: FakeInterfaces): FakeInterfaces =>
+  [...new Set([...present, ...portsOf(others)])].map((portId) => ({ portId }));
+
 /** The ids of volumes, sorted. */
 export const idsOf = (volumes: readonly ServerVolume[] = []): readonly string[] =>
   volumes.map((one) => one.volumeId).sort();

@@ -18,16 +18,16 @@ import type {
   PrepareOutcome,
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
-import { devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
+import { allPorts, devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
 import { failureOf } from "./fake-failure.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { progressAt } from "./fake-progress.ts";
 import { type FakeReplacements, replacementsAfter } from "./fake-replacements.ts";
 import {
-  chanceOf,
   type FailingCall,
   type FakeOutcome,
   type FakeScript,
+  fakeOutcomeOf,
   type SlowCall,
   scriptOf,
 } from "./fake-script.ts";
@@ -177,7 +177,7 @@ export class FakeDriver implements Driver {
     if (own !== null) this.#ownScripts.set(keyOf(order), own);
     const script = this.#scriptFor(order);
     const nth = own === null ? this.#countBuild(host) : (parseAttemptId(attemptId)?.selection ?? 0);
-    const outcome = this.#outcomeOf(script, nth, attemptId);
+    const outcome = fakeOutcomeOf(script, { nth, attemptId, seed: this.#options.seed });
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
@@ -245,6 +245,11 @@ export class FakeDriver implements Driver {
     await this.#take(guest, "interfaces_ms", signal);
     if (this.#failsNow(guest, "interfaces_failures")) throw new Error("the guest does not release the interface");
     this.#change(guest, () => ({ interfaces: portsOf(interfaces) }));
+  }
+
+  addInterfaces(guest: GuestName, interfaces: FakeInterfaces, signal: AbortSignal): Promise<void> {
+    const present = this.#guests.get(keyOf(guest))?.interfaces ?? [];
+    return this.setInterfaces(guest, allPorts(present, interfaces), signal);
   }
 
   async changePassword(guest: GuestName): Promise<void> {
@@ -361,12 +366,6 @@ export class FakeDriver implements Driver {
     const nth = this.#buildsOfHost.get(host) ?? 0;
     this.#buildsOfHost.set(host, nth + 1);
     return nth;
-  }
-
-  #outcomeOf(script: FakeScript, nth: number, attemptId: string): FakeOutcome {
-    if (nth >= (script.first ?? Number.POSITIVE_INFINITY)) return "prepared";
-    if (chanceOf(this.#options.seed, attemptId) >= (script.probability ?? 1)) return "prepared";
-    return script.outcome ?? "prepared";
   }
 
   /** Waits for the duration of the build. Rejects when the signal is raised. */

@@ -103,7 +103,15 @@ export function parseScript(text: string): FakeScript {
   return parsed as FakeScript;
 }
 
+/** The outcome of a host's build with this number. */
+export function fakeOutcomeOf(
+  { first = Number.POSITIVE_INFINITY, probability = 1, outcome = "prepared" }: FakeScript,
+  { nth, attemptId, seed }: { readonly nth: number; readonly attemptId: string; readonly seed: number },
+): FakeOutcome {
+  return nth >= first || chanceOf(seed, attemptId) >= probability ? "prepared" : outcome;
+}
+
 /** A number in [0, 1) that the seed and the attempt determine. */
-export function chanceOf(seed: number, attemptId: string): number {
+function chanceOf(seed: number, attemptId: string): number {
   return createHash("sha256").update(`${seed} ${attemptId}`).digest().readUInt32BE(0) / 2 ** 32;
 }

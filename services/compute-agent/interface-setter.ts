@@ -1,5 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { SetInterfaces } from "../../proto/gen/berth/agent.ts";
+import type { CompleteInterfaces, SetInterfaces } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { callDriver } from "./call-driver.ts";
 import type { Driver } from "./driver.ts";
@@ -20,7 +20,7 @@ const GUESTS_MAX = 10_000;
 interface SetterDeps {
   readonly store: Pick<GuestStore, "guest" | "isBuried" | "revisionOf">;
   readonly chains: GuestChains;
-  readonly driver: Pick<Driver, "capabilities" | "setInterfaces">;
+  readonly driver: Pick<Driver, "capabilities" | "setInterfaces" | "addInterfaces">;
   readonly clock: Clock;
   readonly events: Pick<AgentEvents, "driverStuck" | "interfacesFailed">;
   readonly hosts: ReadonlySet<string>;
@@ -32,8 +32,8 @@ interface SetterDeps {
  */
 export class InterfaceSetter {
   readonly #deps: SetterDeps;
-  /** The latest revision whose interfaces each guest was to get since the agent started, oldest guest first. */
-  readonly #heard = new Map<string, number>();
+  /** The latest revision whose interfaces each guest was to get since the agent started, and whether it has got them, oldest guest first. */
+  readonly #heard = new Map<string, { readonly revision: number; readonly isDone: boolean }>();
 
   constructor(deps: SetterDeps) {
     this.#deps = deps;
@@ -60,23 +60,50 @@ export class InterfaceSetter {
     }
   }
 
+  /**
+   * Gives a guest those of its server's interfaces that it lacks, because an agent ended before it was told of them, or their api ended. Such a message is not answered, and never
+   * rejects. One that is older than what the guest has obeyed is ignored, and also one of the revision of which the guest has been given exactly the interfaces since the
+   * agent started: then its server may be losing one, which the guest has released.
+   */
+  async complete({ host, serverUuid, attemptId, interfaces, revision }: CompleteInterfaces): Promise<void> {
+    const { driver, chains, events, hosts } = this.#deps;
+    const name = { host, serverUuid, attemptId };
+    if (!hosts.has(host) || !this.#exists(name) || !driver.capabilities.has("interfaces")) return;
+    const add = async (signal: AbortSignal): Promise<void> => {
+      const { revision: heard, isDone } = this.#heardOf(name);
+      if (!this.#exists(name) || revision < heard || (revision === heard && isDone)) return;
+      await this.#call(name, signal, (raised) => driver.addInterfaces(name, interfaces?.interfaces ?? [], raised));
+    };
+    await chains.enter(name, add).catch((error: unknown) => events.interfacesFailed(name, messageOf(error)));
+  }
+
   async #carryOut(
     name: GuestName,
     { message, heardAtMs }: { readonly message: SetInterfaces; readonly heardAtMs: number },
     signal: AbortSignal,
   ): Promise<void> {
-    const { store, driver, clock, events } = this.#deps;
+    const { driver, clock } = this.#deps;
     const { interfaces, revision } = message;
     if (!this.#exists(name)) throw new Error("there is no such guest");
     if (clock.monotonic() - heardAtMs > WAIT_MS_MAX)
       throw new Error("the host was busy with another order for the guest: change the interfaces again");
-    const key = `${name.host} ${name.attemptId}`;
-    if (revision < Math.max(store.revisionOf(name.host, name.attemptId), this.#heard.get(key) ?? 0))
-      throw new Error(LATER);
-    this.#remember(key, revision);
+    if (revision < this.#heardOf(name).revision) throw new Error(LATER);
+    this.#remember(name, { revision, isDone: false });
+    await this.#call(name, signal, (raised) => driver.setInterfaces(name, interfaces?.interfaces ?? [], raised));
+    this.#remember(name, { revision, isDone: true });
+  }
+
+  async #call(name: GuestName, signal: AbortSignal, call: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { clock, events } = this.#deps;
     const what = "changing a guest's interfaces";
-    const set = (raised: AbortSignal) => driver.setInterfaces(name, interfaces?.interfaces ?? [], raised);
-    await callDriver(set, { signal, timeoutMs: SET_MS, what, clock, onStuck: () => events.driverStuck(name, what) });
+    await callDriver(call, { signal, timeoutMs: SET_MS, what, clock, onStuck: () => events.driverStuck(name, what) });
+  }
+
+  /** The latest revision that the guest has obeyed or was to obey, and whether it has exactly the interfaces of that revision. */
+  #heardOf(name: GuestName): { readonly revision: number; readonly isDone: boolean } {
+    const heard = this.#heard.get(keyOf(name)) ?? { revision: 0, isDone: false };
+    const obeyed = this.#deps.store.revisionOf(name.host, name.attemptId);
+    return obeyed > heard.revision ? { revision: obeyed, isDone: false } : heard;
   }
 
   #exists(name: GuestName): boolean {
@@ -85,10 +112,12 @@ export class InterfaceSetter {
     return isThere && !this.#deps.store.isBuried(name);
   }
 
-  #remember(key: string, revision: number): void {
-    this.#heard.delete(key);
-    this.#heard.set(key, revision);
+  #remember(name: GuestName, heard: { readonly revision: number; readonly isDone: boolean }): void {
+    this.#heard.delete(keyOf(name));
+    this.#heard.set(keyOf(name), heard);
     const [oldest] = this.#heard.keys();
     if (this.#heard.size > GUESTS_MAX && oldest !== undefined) this.#heard.delete(oldest);
   }
 }
+
+const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -195,26 +195,25 @@ function assemble(
   return { store, builder, observer, links, trees, watcher };
 }
 
+/** The parts of the agent that carry out the conductors' messages. */
+interface Parties {
+  readonly driver: Driver;
+  readonly hosts: ReadonlySet<string>;
+  readonly interfaces: InterfaceSetter;
+  readonly passwords: PasswordChanger;
+  readonly consoles: ConsoleReader;
+  readonly opener: ConsoleOpener;
+  readonly builder: GuestBuilder;
+  readonly destroyer: GuestDestroyer;
+  readonly orders: GuestOrders;
+  readonly trees: TreeReporter;
+  readonly store: GuestStore;
+  readonly observer: GuestObserver;
+  readonly failed: (error: unknown) => void;
+}
+
 /** Passes a conductor's message to the part of the agent that carries it out. */
-function obey(
-  parties: {
-    readonly driver: Driver;
-    readonly hosts: ReadonlySet<string>;
-    readonly interfaces: InterfaceSetter;
-    readonly passwords: PasswordChanger;
-    readonly consoles: ConsoleReader;
-    readonly opener: ConsoleOpener;
-    readonly builder: GuestBuilder;
-    readonly destroyer: GuestDestroyer;
-    readonly orders: GuestOrders;
-    readonly trees: TreeReporter;
-    readonly store: GuestStore;
-    readonly observer: GuestObserver;
-    readonly failed: (error: unknown) => void;
-  },
-  order: ConductorOrder,
-  from: ConductorStream,
-): void {
+function obey(parties: Parties, order: ConductorOrder, from: ConductorStream): void {
   const { builder, destroyer, orders, trees, store, observer, failed } = parties;
   switch (order.$case) {
     case "build":
@@ -246,6 +245,9 @@ function obey(
       break;
     case "setInterfaces":
       parties.interfaces.set(order.value, from).catch(failed);
+      break;
+    case "completeInterfaces":
+      parties.interfaces.complete(order.value).catch(failed);
       break;
     case "changePassword":
       parties.passwords.change(order.value, from).catch(failed);

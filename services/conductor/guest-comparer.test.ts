@@ -30,6 +30,7 @@ import { StepCommitter } from "./step-committer.ts";
 const holders = { isFree: async () => true, isStillFree: async () => true };
 /** No server has ports in Neutron. */
 const ports = { bindHome: async () => null, look: () => {} };
+const interfaces = { look: () => {} };
 
 function setUp(unknownDestroysPerMinute = 10) {
   const clock = new ManualClock(1_000_000);
@@ -49,6 +50,7 @@ function setUp(unknownDestroysPerMinute = 10) {
     streamOf: () => null,
     stopServer: async () => {},
     ports,
+    interfaces,
   });
   const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const sent: ConductorMessage[] = [];

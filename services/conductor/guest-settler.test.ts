@@ -22,6 +22,8 @@ interface Subject {
   readonly raised: number[];
   /** The revisions of which the judge was asked whether a guest may be started. */
   readonly judged: number[];
+  /** What the completer of interfaces was called with. */
+  readonly looked: unknown[];
 }
 
 function settlerOf(
@@ -56,9 +58,11 @@ function settlerOf(
   };
   const stopServer = async () => undefined;
   const ports = { bindHome };
+  const looked: unknown[] = [];
+  const interfaces = { look: (...asked: unknown[]) => void looked.push(asked) };
   return {
-    settler: new GuestSettler({ store, commits, judge, ports, clock, events, streamOf, stopServer }),
-    ...{ raised, judged },
+    settler: new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, stopServer }),
+    ...{ raised, judged, looked },
   };
 }
 
@@ -73,6 +77,16 @@ test("raises nothing for a revision that no honest guest has, since the server w
   await settler.settle(GUEST, { revision: 1_000_000_001, incarnation: "" });
   await settler.settle(GUEST, { revision: 2_000_000_000, incarnation: "" });
   expect(raised).toEqual([]);
+});
+
+test("a comparison has the interfaces of a guest that stays as it is looked after, and a task that is done with the guest does not", async () => {
+  const { settler, looked } = settlerOf({});
+  await settler.settle(GUEST);
+  expect(looked).toEqual([]);
+  await settler.settle(GUEST, { revision: 2, incarnation: "" });
+  expect(looked).toEqual([[GUEST, expect.objectContaining({ revision: 3 }), 2]]);
+  await settler.settle({ ...GUEST, state: "stopped" }, { revision: 2, incarnation: "" });
+  expect(looked).toHaveLength(1);
 });
 
 const HALTED = { ...GUEST, state: "stopped" } as const;

@@ -9,6 +9,7 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { FoundKnowledge, GuestJudge } from "./guest-judge.ts";
 import type { HomePorts } from "./home-ports.ts";
+import type { InterfaceCompleter } from "./interface-completer.ts";
 import { NO_SUBJECT } from "./operation-orders.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
@@ -48,6 +49,7 @@ export class GuestSettler {
   readonly #commits: StepCommitter;
   readonly #judge: SettlersJudge;
   readonly #ports: Pick<HomePorts, "bindHome">;
+  readonly #interfaces: Pick<InterfaceCompleter, "look">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
@@ -67,6 +69,7 @@ export class GuestSettler {
     readonly commits: StepCommitter;
     readonly judge: SettlersJudge;
     readonly ports: Pick<HomePorts, "bindHome">;
+    readonly interfaces: Pick<InterfaceCompleter, "look">;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -77,6 +80,7 @@ export class GuestSettler {
     this.#commits = options.commits;
     this.#judge = options.judge;
     this.#ports = options.ports;
+    this.#interfaces = options.interfaces;
     this.#clock = options.clock;
     this.#events = options.events;
     this.#streamOf = options.streamOf;
@@ -110,7 +114,10 @@ export class GuestSettler {
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
     if (found !== null && !(await this.#isDecided(guest, home, fate, found))) return false;
     const revision = await this.#revisionFor(guest, home, fate, found?.revision ?? 0);
-    if (fate === "leave") return false;
+    if (fate === "leave") {
+      if (found !== null && home !== null) this.#interfaces.look(guest, home, found.revision);
+      return false;
+    }
     if (fate === "stop-server") {
       this.#events.guestSettled(guest, fate);
       await this.#stopServer(guest);

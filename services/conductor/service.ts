@@ -25,6 +25,7 @@ import { GuestLooker } from "./guest-looker.ts";
 import { GuestSettler } from "./guest-settler.ts";
 import { HomePorts } from "./home-ports.ts";
 import { HostHolders } from "./host-holders.ts";
+import { InterfaceCompleter } from "./interface-completer.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { NeighbourNeeds } from "./neighbour-needs.ts";
 import { OrphanFinder } from "./orphan-finder.ts";
@@ -89,7 +90,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     // Closing the streams first rejects everything that the watch still waits for.
     parts.registry.close();
     await parts.watch.stop();
-    await parts.ports.stop();
+    await Promise.all([parts.ports.stop(), parts.interfaces.stop()]);
     await deps.listener.close();
   });
   return {
@@ -148,7 +149,8 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const stopServer = (guest: FoundGuest) => new ServerStopper({ store, looker: guests, commits, events }).stop(guest);
   const needs = new NeighbourNeeds(deps, settings);
   const ports = new HomePorts({ networking: deps.networking ?? null, needs, store, commits, clock, events });
-  const settler = new GuestSettler({ store, commits, judge, ports, clock, events, streamOf, stopServer });
+  const interfaces = new InterfaceCompleter({ store, clock, events, streamOf });
+  const settler = new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, stopServer });
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
   const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
@@ -185,7 +187,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const fenced = new FencedRelease({ store, clock, events });
   const orphans = new OrphanFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, consoles, intake, lease, watch, ports, confirmer, orphans, fenced, transfers };
+  return { registry, runs, consoles, intake, lease, watch, ports, interfaces, confirmer, orphans, fenced, transfers };
 }
 
 function dispatchReport(

@@ -30,6 +30,7 @@ const report = (revision: number): TreeReport => ({
 const holders = { isFree: async () => true, isStillFree: async () => true };
 /** No server has ports in Neutron. */
 const ports = { bindHome: async () => null, look: () => {} };
+const interfaces = { look: () => {} };
 
 const ALONE = { isBesideNeutron: false };
 const OTHER_ROOT = "00000000-0000-4000-8000-00000000000f";
@@ -55,6 +56,7 @@ function setUp() {
     streamOf: () => null,
     stopServer: async () => {},
     ports,
+    interfaces,
   });
   const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const sent: ConductorMessage[] = [];

@@ -66,6 +66,7 @@ export function driverDevicesContract(
     const guest = scene.guest(0, 0);
     const [one, other] = [interfaceOf(1), interfaceOf(2)];
     await expect(driver.setInterfaces(guest, [one], NEVER)).rejects.toThrow("no such guest");
+    await expect(driver.addInterfaces(guest, [one], NEVER)).rejects.toThrow("no such guest");
     await scene.prepare(guest);
     await driver.start(guest, NEVER);
     await driver.setInterfaces(guest, [one], NEVER);
@@ -77,8 +78,10 @@ export function driverDevicesContract(
     await next.power(guest, "stop", NEVER);
     await next.setInterfaces(guest, [other], NEVER);
     await next.setInterfaces(guest, [], NEVER);
-    await next.setInterfaces(guest, [other, one], NEVER);
+    await next.setInterfaces(guest, [other], NEVER);
+    for (let time = 0; time < 2; time += 1) await next.addInterfaces(guest, [other, one], NEVER);
     await next.power(guest, "start", NEVER);
+    for (let time = 0; time < 2; time += 1) await next.addInterfaces(guest, [interfaceOf(3)], NEVER);
     await next.power(guest, "hard-reboot", NEVER, [one]);
     expect(await next.powersOf([guest])).toEqual(["running"]);
   });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
+import { patchChange } from "../../core/tasks/patch-change.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
 import type { ServerPort } from "../../proto/gen/berth/shared.ts";
@@ -116,4 +117,19 @@ test("a hard reboot gives a guest the interfaces of its server's ports, and a so
   expect(interfaces()).toEqual(["one"]);
   await rebooted("hard-reboot");
   expect(interfaces()).toEqual([]);
+});
+
+test("a guest gets the interface of a port whose api or agent ended before the guest was told, and keeps one that its server's row does not name", async () => {
+  const { driver, interfaces } = await start();
+  const [name] = driver.guests();
+  if (name === undefined) throw new Error("there is a guest");
+  await driver.setInterfaces(name, guestInterfaces([OTHER]).interfaces, NEVER);
+  const { uuid, revision, spec } = await cell.server(1);
+  const [holding] = await cell.store.holdings([uuid]);
+  if (holding == null) throw new Error("the server has allocations");
+  const change = patchChange(spec, holding, { more: [], less: [] });
+  const write = { serverUuid: uuid, revision, change, spec: { ...spec, ports: [ONE] } };
+  expect(await cell.store.patchHoldings([write])).toMatchObject([{ kind: "patched" }]);
+  await eventually("the interface", () => interfaces().length === 2);
+  expect(interfaces()).toEqual(["other", "one"]);
 });

@@ -127,6 +127,7 @@ export interface ConductorMessage {
     | { $case: "readDiagnostics"; value: ReadDiagnostics }
     | { $case: "setInterfaces"; value: SetInterfaces }
     | { $case: "changePassword"; value: ChangePassword }
+    | { $case: "completeInterfaces"; value: CompleteInterfaces }
     | undefined;
 }
 
@@ -571,6 +572,21 @@ export interface InterfacesSet {
   unavailable: boolean;
   /** Why the guest does not have exactly these interfaces now; otherwise empty. */
   failed: string;
+}
+
+/**
+ * Gives a guest those of these interfaces that it lacks, also while it runs, and takes none from it. It is not answered: the conductor sends it again after some
+ * time, and when the agent connects. An agent of an older version ignores it.
+ */
+export interface CompleteInterfaces {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  interfaces:
+    | GuestInterfaces
+    | undefined;
+  /** As in SetInterfaces. It is also ignored if the guest has been given exactly the interfaces of this revision: its server may be losing one. */
+  revision: number;
 }
 
 /** Gives the administrator of a guest that runs this password. Nobody stores it. An agent of an older version does not answer. */
@@ -1061,6 +1077,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "changePassword":
         ChangePassword.encode(message.body.value, writer.uint32(130).fork()).join();
         break;
+      case "completeInterfaces":
+        CompleteInterfaces.encode(message.body.value, writer.uint32(138).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1206,6 +1225,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "changePassword", value: ChangePassword.decode(reader, reader.uint32()) };
             continue;
           }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.body = { $case: "completeInterfaces", value: CompleteInterfaces.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1317,6 +1344,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "changePassword": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "changePassword", value: ChangePassword.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "completeInterfaces": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "completeInterfaces", value: CompleteInterfaces.fromPartial(object.body.value) };
         }
         break;
       }
@@ -5389,6 +5422,111 @@ export const InterfacesSet: MessageFns<InterfacesSet> = {
     message.absent = object.absent ?? false;
     message.unavailable = object.unavailable ?? false;
     message.failed = object.failed ?? "";
+    return message;
+  },
+};
+
+function createBaseCompleteInterfaces(): CompleteInterfaces {
+  return { host: "", serverUuid: "", attemptId: "", interfaces: undefined, revision: 0 };
+}
+
+export const CompleteInterfaces: MessageFns<CompleteInterfaces> = {
+  encode(message: CompleteInterfaces, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.interfaces !== undefined) {
+      GuestInterfaces.encode(message.interfaces, writer.uint32(34).fork()).join();
+    }
+    if (message.revision !== 0) {
+      writer.uint32(40).int64(message.revision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CompleteInterfaces {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCompleteInterfaces();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CompleteInterfaces>): CompleteInterfaces {
+    return CompleteInterfaces.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CompleteInterfaces>): CompleteInterfaces {
+    const message = createBaseCompleteInterfaces();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
+      ? GuestInterfaces.fromPartial(object.interfaces)
+      : undefined;
+    message.revision = object.revision ?? 0;
     return message;
   },
 };

@@ -118,17 +118,19 @@ export class LxdContainer {
   }
 
   /**
-   * Gives the container these interfaces and no others, also while it runs. LXD leaves those alone that it has already.
+   * Gives the container these interfaces, also while it runs, and no others, unless it `keepsOthers`. LXD leaves those alone that it has already.
    */
-  async setInterfaces(interfaces: ContainerDevices, signal: AbortSignal): Promise<void> {
+  async setInterfaces(interfaces: ContainerDevices, signal: AbortSignal, { keepsOthers = false } = {}): Promise<void> {
     const { architecture, config, devices, ephemeral, profiles } = await this.existing();
     const others = Object.entries(devices).filter(([, { type }]) => type !== "nic");
+    const wanted = { ...Object.fromEntries(others), ...interfaces };
+    if (keepsOthers && Object.keys(interfaces).every((name) => name in devices)) return;
     const body = {
       architecture,
       config,
       ephemeral,
       profiles,
-      devices: { ...Object.fromEntries(others), ...interfaces },
+      devices: keepsOthers ? { ...wanted, ...devices } : wanted,
     };
     await this.#client.run(this.#path(), { method: "PUT", body, signal });
   }

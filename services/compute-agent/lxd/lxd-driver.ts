@@ -259,6 +259,15 @@ export class LxdDriver implements Driver {
     else await container.setInterfaces(interfaceDevices(interfaces, bridge), signal);
   }
 
+  /** An interface of the container in the place of one of these stays. */
+  async addInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { bridge } = this.#options;
+    const container = this.#of(guest);
+    await container.settle(signal);
+    if (bridge === null) await container.existing();
+    else await container.setInterfaces(interfaceDevices(interfaces, bridge), signal, { keepsOthers: true });
+  }
+
   /** Gives a guest that is about to start its interfaces. It starts all the same when that fails, since it may be needed without them. */
   async #align(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { clock, onWithoutInterfaces } = this.#options;

@@ -25,11 +25,39 @@ export async function changeInterfaces(
   wanted: readonly GuestInterface[],
   { bridge, functions, signal }: InterfaceControl,
 ): Promise<void> {
-  const { machine, receives, isSuspended } = guest.record;
-  const recorded = namedInterfaces(machine);
-  const present = recorded.map(staying);
+  const present = namedInterfaces(guest.record.machine).map(staying);
   const emulated = await followPorts(guest, wanted, { functions, signal });
   const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
+  await give(guest, desired, signal);
+}
+
+/**
+ * Gives the guest those of these interfaces that it lacks, as `changeInterfaces` does, and takes none from it: also those stay that it was asked to release. All for which it
+ * has a slot are tried; then it rejects with the reason why another one has none. Virtual functions come only with a new guest.
+ */
+export async function addInterfaces(
+  guest: QemuGuest,
+  wanted: readonly GuestInterface[],
+  { bridge, signal }: Pick<InterfaceControl, "bridge" | "signal">,
+): Promise<void> {
+  const { machine, pinning } = guest.record;
+  const direct = new Set(portFunctions(pinning?.devices).map(({ port }) => port.portId));
+  const present = namedInterfaces(machine).map(staying);
+  const lacking = wanted
+    .filter(({ portId, vif }) => !direct.has(portId) && vif?.vnicType !== DIRECT_VNIC)
+    .filter((one) => !present.some((has) => isOfPort(has, one)))
+    .map((one) => interfaceOf(one, bridge));
+  const reasonOf = (one: NamedInterface) => whyUnfit(machine, one);
+  await give(guest, [...present, ...lacking.filter((one) => reasonOf(one) === null)], signal);
+  const unfit = lacking.find((one) => reasonOf(one) !== null);
+  if (unfit !== undefined) throw new QemuError("state", reasonOf(unfit) ?? "");
+}
+
+/** Gives the guest these interfaces and no others. Those that it has already are as in its record. */
+async function give(guest: QemuGuest, desired: readonly NamedInterface[], signal: AbortSignal): Promise<void> {
+  const { machine, receives, isSuspended } = guest.record;
+  const recorded = namedInterfaces(machine);
+  const present = recorded.map((one) => desired.find(({ id }) => id === one.id) ?? staying(one));
   const added = desired.filter((one) => !present.includes(one));
   const removed = present.filter((one) => !desired.includes(one));
   const isSame = added.length === 0 && removed.length === 0 && recorded.every(({ isLeaving }) => isLeaving !== true);

@@ -26,6 +26,8 @@ type Port = ReturnType<typeof portOf>;
 
 const giving = (ports: readonly Port[]) => (host: MortalHost, driver: QemuDriver) =>
   driver.setInterfaces(host.name, ports, NEVER);
+const adding = (ports: readonly Port[]) => (host: MortalHost, driver: QemuDriver) =>
+  driver.addInterfaces(host.name, ports, NEVER);
 const macsOf = (ports: readonly Port[]) => ports.map(({ macAddress }) => macAddress);
 
 /** What the agent recorded of the interfaces, and whether the guest was asked to release them. */
@@ -88,6 +90,30 @@ describe.skipIf(skipped !== null)(
           expect(await host.interfaces("running")).toEqual({ inQemu: macsOf(after), recorded: macsOf(after) });
         }
         expect([...seen]).toEqual(expect.arrayContaining([macsOf(before).join(), macsOf(after).join()]));
+        await goesOnUnbroken(host);
+      },
+      TEST_MS,
+    );
+
+    test(
+      "leaves its successor to add what the guest lacks, which takes no interface of which nothing was said",
+      async () => {
+        const host = await booted();
+        await giving([FIRST])(host, host.driver);
+        const all = macsOf([FIRST, SECOND]);
+        for (let step = 0, isDead = true; isDead; step += 1) {
+          expect(step).toBeLessThan(STEPS_MAX);
+          isDead = await host.dieAt({ step, takesLast: step % 2 === 1 }, "running", (driver) =>
+            adding([SECOND])(host, driver),
+          );
+          for (let time = 0; time < 2; time += 1) await adding([SECOND])(host, host.driver);
+          expect([step, await host.interfaces("running")]).toEqual([step, { inQemu: all, recorded: all }]);
+          if (isDead) await giving([FIRST])(host, host.driver);
+        }
+        // One that has no slot is told, and does not keep the guest from the others.
+        await giving([])(host, host.driver);
+        await expect(adding([portOf(9), SECOND])(host, host.driver)).rejects.toThrow("slots for interfaces");
+        expect(await host.interfaces("running")).toEqual({ inQemu: macsOf([SECOND]), recorded: macsOf([SECOND]) });
         await goesOnUnbroken(host);
       },
       TEST_MS,

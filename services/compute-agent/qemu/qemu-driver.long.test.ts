@@ -75,6 +75,7 @@ function byHost(of: (host: string) => Driver): Driver {
     prepare: (order, control) => of(order.host).prepare(order, control),
     start: (guest, signal) => of(guest.host).start(guest, signal),
     power: (guest, verb, signal, wanted) => of(guest.host).power(guest, verb, signal, wanted),
+    addInterfaces: (guest, interfaces, signal) => of(guest.host).addInterfaces(guest, interfaces, signal),
     handOff: (order, signal, onProgress) => of(order.host).handOff(order, signal, onProgress),
     snapshot: (guest, imageId, signal) => of(guest.host).snapshot(guest, imageId, signal),
     openConsole: (guest) => of(guest.host).openConsole(guest),

@@ -40,7 +40,7 @@ import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
-import { changeInterfaces } from "./guest-interfaces.ts";
+import { addInterfaces, changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
@@ -261,6 +261,11 @@ export class QemuDriver implements Driver {
     const { bridge } = await this.#options.defaults();
     const guest = await this.#oldWork.atRest(name, { skipsInterfaces: true });
     await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
+  }
+
+  async addInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { bridge } = await this.#options.defaults();
+    await addInterfaces(await this.#oldWork.atRest(name), interfaces, { bridge, signal });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {

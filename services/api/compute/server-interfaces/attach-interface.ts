@@ -16,7 +16,7 @@ import { type ActionTarget, findTarget } from "../server-actions/action-target.t
 import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { alignInterfaces } from "./align-interfaces.ts";
-import { removePort } from "./detach-interface.ts";
+import { removePort, restoreInterfaces } from "./detach-interface.ts";
 import type { AttachBody } from "./interface-schemas.ts";
 import { patchServer, type ServedServer } from "./patch-server.ts";
 import { WaysOnHost } from "./ways-on-host.ts";
@@ -29,7 +29,7 @@ const TRIES_MAX = 5;
  * Attaches a port to a server: the port's resource request is added to the server's allocations, on the first providers of the
  * host that have room, and the guest gets an interface. Refuses an unknown port (404), a port of another server (409), a port for which the host has no room
  * (400), and one for which the guest can get no interface (409); then nothing is changed. A network instead of a port gets the server a port of its own. If
- * the host does not answer, the guest gets the interface at its next start.
+ * the host does not answer, the guest gets the interface when the host is next compared with its cell.
  */
 export async function attachInterface(
   deps: ServerDeps,
@@ -60,7 +60,7 @@ async function giveInterface(deps: ServerDeps, target: ActionTarget, { portId }:
   for (let tries = 0, revision = -1; tries < TRIES_MAX; tries += 1) {
     const read = await target.cell.server(uuid);
     // Another call may have taken the port away again, and then it is not this call's to give back. If the cell does not answer, the guest
-    // gets its interfaces at its next start.
+    // gets its interfaces when its host is next compared.
     if (read.kind !== "answer" || read.value?.spec.ports.some((port) => port.portId === portId) !== true) return;
     // The host refuses interfaces of an older revision than another call's.
     server = read.value;
@@ -74,6 +74,8 @@ async function giveInterface(deps: ServerDeps, target: ActionTarget, { portId }:
   await (deps.neutron === null
     ? removePort(deps, target, portId)
     : detachInNeutron(deps.neutron, { ...target, server }, portId, missing));
+  // The guest may have the interface all the same, also from a conductor that found the port in the server's row meanwhile.
+  await restoreInterfaces(target);
   throw conflict(`Failed to attach network adapter device to ${uuid}: ${reason}`);
 }
 
