@@ -6,8 +6,8 @@ import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ImageData } from "../../core/stores/api/image-store.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { HEADER_BYTES, judgeHeader } from "../../runtime/disk-header.ts";
 import { findImageFile, findUploadedFile, uploadedName } from "../../runtime/find-image-file.ts";
-import { HEADER_BYTES, judgeHeader } from "./disk-header.ts";
 
 /** Why bits were not stored, in words for the caller. */
 export class ImageDataError extends Error {

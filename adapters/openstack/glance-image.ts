@@ -78,6 +78,7 @@ export function readGlanceImage(document: unknown): GlanceImage {
     createdAtMs: timeOf(fields.created_at),
     updatedAtMs: timeOf(fields.updated_at),
     bytes: sizeOf(fields.size),
+    virtualBytes: sizeOf(fields.virtual_size),
     sha512: isUsable ? sha512 : null,
     owner: textOf(fields.owner),
     isProtected: fields.protected === true,

@@ -1,4 +1,6 @@
+import type { ExecFileException } from "node:child_process";
 import { open } from "node:fs/promises";
+import { HEADER_BYTES, isQcow2, judgeQcow2, qcow2BytesOf } from "../../runtime/disk-header.ts";
 import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
 
@@ -11,8 +13,6 @@ export interface ImageFacts {
   readonly virtualBytes: number;
 }
 
-const QCOW2_MAGIC = 0x51_46_49_fb;
-const HEADER_BYTES = 4;
 /** Magic numbers of formats that Berth does not use, so that such an image is not mistaken for a raw disk. */
 const OTHER_MAGICS: readonly (readonly [name: string, magic: string])[] = [
   ["VMDK", "4b444d56"],
@@ -23,15 +23,29 @@ const OTHER_MAGICS: readonly (readonly [name: string, magic: string])[] = [
 ];
 
 /**
+ * What qemu-img says at the end of a line when the host is at fault and not the image: the reasons of the system for a call that failed. A
+ * copy that was just written and hashed can be read, so anything else that it complains about is in the image.
+ */
+const HOST_FAULT =
+  /: (?:Input\/output error|No space left on device|Disk quota exceeded|Cannot allocate memory|Too many open files(?: in system)?|Permission denied|Operation not permitted|No such file or directory|Stale file handle|Resource temporarily unavailable|Transport endpoint is not connected)$/m;
+
+/**
  * Looks at an image before anything is built on it. Throws a QemuError (final) for an image that refers to other files, such as a backing file
  * or an external data file: a user who uploads it could read the host's files (Nova: LP 2059809). QEMU is always told the format and never
- * guesses it.
+ * guesses it. Its tools see no image whose header is refused. A complaint of theirs about the image is final, too: every other host would hear it.
  */
 export async function inspectImage(path: string, declared: ImageFormat | null): Promise<ImageFacts> {
-  const format = await formatOf(path);
+  const header = await headerOf(path);
+  const format = formatOf(header);
   if (declared !== null && declared !== format)
     throw unusable(`it was declared as ${declared}, but its content is ${format}`);
-  const info = parseInfo(await runTool("qemu-img", ["info", "--output=json", "-f", format, path]));
+  const judged = format === "qcow2" ? judgeQcow2(header) : null;
+  if (judged !== null && "refused" in judged) throw new QemuError("image", judged.refused, { isFinal: true });
+  const info = parseInfo(
+    await runTool("qemu-img", ["info", "--output=json", "-f", format, path]).catch((error: unknown) => {
+      throw complaintAboutImage(error) ?? error;
+    }),
+  );
   if (info["backing-filename"] !== undefined) throw unusable("it has a backing file");
   const specific = (info["format-specific"] as { readonly data?: Readonly<Record<string, unknown>> } | undefined)?.data;
   if (specific?.["data-file"] !== undefined) throw unusable("it keeps its data in another file");
@@ -51,18 +65,41 @@ export async function createDisk(
   await runTool("qemu-img", ["create", "-q", "-f", "qcow2", ...backing, path, String(bytes)]);
 }
 
-async function formatOf(path: string): Promise<ImageFormat> {
+/** The size of the disk that a guest sees in a qcow2 file that Berth made. */
+export async function virtualBytesOf(path: string): Promise<number> {
+  const virtualBytes = qcow2BytesOf(await headerOf(path));
+  if (virtualBytes === null) throw new QemuError("storage", `${path} is no disk in the format qcow2`);
+  return virtualBytes;
+}
+
+async function headerOf(path: string): Promise<Buffer> {
   const file = await open(path);
   try {
     const header = Buffer.alloc(HEADER_BYTES);
-    await file.read(header, 0, HEADER_BYTES, 0);
-    if (header.readUInt32BE(0) === QCOW2_MAGIC) return "qcow2";
-    const other = OTHER_MAGICS.find(([, magic]) => header.toString("hex") === magic);
-    if (other !== undefined) throw unusable(`it is a ${other[0]} image; allowed: qcow2, raw`);
-    return "raw";
+    const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+    return header.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
+}
+
+function formatOf(header: Buffer): ImageFormat {
+  if (isQcow2(header)) return "qcow2";
+  const beginning = header.subarray(0, 4).toString("hex");
+  const other = OTHER_MAGICS.find(([, magic]) => beginning === magic);
+  if (other !== undefined) throw unusable(`it is a ${other[0]} image; allowed: qcow2, raw`);
+  return "raw";
+}
+
+/** The final error for an image of which qemu-img, which ran and ended by itself, complains, or says too much. Null if the host may be at fault. */
+function complaintAboutImage(error: unknown): QemuError | null {
+  if (!(error instanceof QemuError)) return null;
+  const { code, signal, stderr } = (error.cause ?? {}) as ExecFileException;
+  const complaints = String(stderr ?? "").trim();
+  if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
+    return unusable("its description is longer than Berth reads", error);
+  const hasEnded = typeof code === "number" && (signal ?? null) === null;
+  return hasEnded && complaints !== "" && !HOST_FAULT.test(complaints) ? unusable(error.message, error) : null;
 }
 
 function parseInfo(text: string): Readonly<Record<string, unknown>> {
@@ -77,5 +114,5 @@ function parseInfo(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-const unusable = (why: string): QemuError =>
-  new QemuError("image", `the image cannot be used: ${why}`, { isFinal: true });
+const unusable = (why: string, cause?: unknown): QemuError =>
+  new QemuError("image", `the image cannot be used: ${why}`, { isFinal: true, cause });

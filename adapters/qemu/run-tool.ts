@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { type ExecFileException, execFile } from "node:child_process";
 import { QemuError } from "./qemu-error.ts";
 
 const OUTPUT_BYTES_MAX = 1_048_576;
@@ -6,7 +6,7 @@ const TOOL_MS = 120_000;
 
 /**
  * Runs one of QEMU's tools, or another program, and resolves with its standard output. Rejects with a QemuError that contains the last line
- * of its error output. The signal ends the program.
+ * of its error output. Its cause is an ExecFileException with the whole error output. The signal ends the program.
  */
 export function runTool(program: string, args: readonly string[], signal?: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -21,7 +21,8 @@ export function runTool(program: string, args: readonly string[], signal?: Abort
       if (error.code === "ENOENT")
         return reject(new QemuError("unavailable", `${program} is not installed on this host`));
       const complaint = stderr.trim().split("\n").at(-1) || error.message;
-      reject(new QemuError("storage", `${program} ${args[0] ?? ""}: ${complaint.slice(0, 500)}`, { cause: error }));
+      const cause: ExecFileException = Object.assign(error, { stderr });
+      reject(new QemuError("storage", `${program} ${args[0] ?? ""}: ${complaint.slice(0, 500)}`, { cause }));
     });
   });
 }

@@ -121,15 +121,15 @@ describe("an operation", () => {
     ]);
   });
 
-  test("tries no other destination when none could succeed", () => {
+  test("tries no other destination, and blames no host, when none could succeed", () => {
     const world = worldOf("resize");
-    const failed = stepOperation(world, begin(world).state, {
-      kind: "failed",
-      step: 1,
-      reason: "bad image",
-      final: true,
-    });
-    expect(failed.effects).toMatchObject([{ write: { stage: "restoring", reason: "bad image" } }]);
+    for (const final of [true, false]) {
+      const answer = { kind: "failed", step: 1, reason: "bad image", final } as const;
+      const failed = stepOperation(world, begin(world).state, answer);
+      expect(failed.effects).toMatchObject([{ write: { stage: final ? "restoring" : "preparing" } }]);
+      const { effects } = stepOperation(world, failed.state, { kind: "committed", step: 1, revision: 2 });
+      expect(effects.filter(({ kind }) => kind === "tell-attempt-failed")).toHaveLength(final ? 0 : 1);
+    }
   });
 
   test("leaves a destination that failed to start only when its guest is completely removed", () => {

@@ -201,7 +201,8 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);
     if (event.kind !== "failed" || !event.final) return another(world, at, at.selection + 1, [failed]);
-    return write(world, at, { to: "restoring", selection: at.selection, reason, noted: [failed] });
+    const back = { to: "restoring", selection: at.selection, reason, noted: [failed] } as const;
+    return write(world, at, { ...back, isNobodysFault: true });
   }
   return write(world, at, { to: target, selection: at.selection, reason, noted: [] });
 }
@@ -278,8 +279,8 @@ function shown(world: OperationWorld, before: Position, next: Transition | null,
 
 /** writing → asking at the new stage, or ended. */
 function committed(world: OperationWorld, at: Position, transition: Transition, revision: number): MachineStep {
-  const { to, selection, reason, noted } = transition;
-  const blamed = noted
+  const { to, selection, reason, noted, isNobodysFault = false } = transition;
+  const blamed = (isNobodysFault ? [] : noted)
     .filter((one) => one.result === "failed")
     .map((one): OperationEffect => ({ kind: "tell-attempt-failed", selection: one.selection, reason: one.reason }));
   const leaves = (to === "preparing" || isWayBack(to)) && world.facts.isMove;

@@ -31,6 +31,8 @@ export interface Transition {
   readonly reason: string;
   /** The results of destinations on the way. */
   readonly noted: readonly PastAttempt[];
+  /** No other destination could have done better than that of `noted`, so the failure does not count against its host. */
+  readonly isNobodysFault?: boolean;
   /** The operation ends because guests have obeyed orders that the database has lost. */
   readonly isForgotten?: boolean;
   /** For an evacuation whose fence is waived: how long the source's agent must have been unseen. */

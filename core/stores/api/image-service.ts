@@ -28,6 +28,8 @@ export interface ServiceImage {
   readonly updatedAtMs: number;
   /** Size of its bits. Null if the service does not know it. */
   readonly bytes: number | null;
+  /** Size of the disk that a guest sees. Null if the service does not know it. */
+  readonly virtualBytes: number | null;
   /** SHA-512 of its bits in hexadecimal, which hosts check. Null if the service does not know it. */
   readonly sha512: string | null;
 }
@@ -140,6 +142,6 @@ export function serviceImageOf(image: ImageRecord): ServiceImage {
   return {
     ...{ id, name, status: imageStatus(image), diskFormat, containerFormat, minDiskGib, minRamMib, properties },
     ...{ createdAtMs: image.createdAtMs, updatedAtMs: image.updatedAtMs },
-    ...{ bytes: data?.bytes ?? null, sha512: data?.sha512 ?? null },
+    ...{ bytes: data?.bytes ?? null, virtualBytes: data?.virtualBytes ?? null, sha512: data?.sha512 ?? null },
   };
 }

@@ -9,6 +9,8 @@ import type { ImageRule } from "../../image/image-rule.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { adminPassword } from "../servers/admin-password.ts";
 import {
+  diskBytesOf,
+  diskTooSmall,
   type ImagePort,
   imagePropertiesOf,
   type JudgedImage,
@@ -54,7 +56,7 @@ export async function rescue(
     throw wrongState({ action, uuid: server.uuid }, server.status);
   const images = { port: deps.images, caller: imageCallerOf(call), rule: imageRule };
   const { rescueImage, needed } =
-    imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, images);
+    imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, target, images);
   const prepare = () => provideImages(deps.images, needed);
   await beginInCell(deps, target, { kind: "rescue", carrier, askedBy: callerOf(call), rescueImage, prepare });
   return { status: 200, body: instancePasswords ? { adminPass: adminPassword(givenPassword) } : {} };
@@ -73,21 +75,26 @@ interface Images {
   readonly rule: ImageRule;
 }
 
-async function namedImage(imageRef: string, { port, ...from }: Images): Promise<FoundImage> {
+async function namedImage(imageRef: string, target: ActionTarget, images: Images): Promise<FoundImage> {
+  const { port, ...from } = images;
   // Hosts have images under this spelling of their ids.
   const id = storedSpelling(imageRef);
   const judged: JudgedImage = port === null ? UNKNOWN : await judgeImage(id, port, from);
   if ("refused" in judged) throw badRequest(`Requested rescue image '${imageRef}' is not supported`);
   const { image, needed } = judged;
+  if (image !== null) await refuseLargerDisk(image, target, images);
   return { rescueImage: { imageRef: id, imageProperties: image === null ? {} : imagePropertiesOf(image) }, needed };
 }
 
 /** The image of which the server's own image was made, as long as the caller may use it, or else the server's own image. */
-async function imageOfServer({ server: { uuid, spec } }: ActionTarget, { port, ...from }: Images): Promise<FoundImage> {
+async function imageOfServer(target: ActionTarget, images: Images): Promise<FoundImage> {
+  const { port, ...from } = images;
+  const { uuid, spec } = target.server;
   const { imageRef, imageProperties } = spec;
   const baseRef = storedSpelling(imageProperties.base_image_ref ?? "");
   const judged: JudgedImage = port === null || baseRef === "" ? UNKNOWN : await judgeImage(baseRef, port, from);
   if ("image" in judged && judged.image !== null) {
+    await refuseLargerDisk(judged.image, target, images);
     const rescueImage = { imageRef: baseRef, imageProperties: imagePropertiesOf(judged.image) };
     return { rescueImage, needed: judged.needed };
   }
@@ -96,4 +103,21 @@ async function imageOfServer({ server: { uuid, spec } }: ActionTarget, { port, .
       `Instance ${uuid} cannot be rescued: it has no image, so the call must name one (rescue_image_ref).`,
     );
   return { rescueImage: { imageRef, imageProperties }, needed: [] };
+}
+
+const GIB = 2 ** 30;
+
+/**
+ * Refuses (400) an image whose disk is larger than the server's own, which the server's host would refuse, too: the guest could fill a disk of which
+ * nobody has counted so much. A flavor without a disk gives a server one of its image's size. Sizes that are not known here are left to the host.
+ */
+async function refuseLargerDisk(image: ServiceImage, { server: { spec } }: ActionTarget, { port, caller }: Images) {
+  const needed = diskBytesOf(image);
+  if (needed === null || image.id === storedSpelling(spec.imageRef)) return;
+  const flavorBytes = (spec.flavor?.diskGib ?? 0) * GIB;
+  const own = flavorBytes > 0 || spec.imageRef === "" ? null : await port?.find(storedSpelling(spec.imageRef), caller);
+  const ownBytes = own == null || own === "deleted" ? null : diskBytesOf(own);
+  const disk = flavorBytes > 0 ? flavorBytes : ownBytes;
+  if (disk !== null && needed > disk)
+    throw diskTooSmall({ disk, image: needed }, flavorBytes > 0 ? "Flavor" : "Server");
 }

@@ -16,6 +16,8 @@ export interface ReadImage {
   readonly needed: readonly ServiceImage[];
 }
 
+const GIB = 2 ** 30;
+
 /**
  * Returns the properties of a server's image, including its disk format, and what hosts need of it (`provideImages`). Refuses an image that is too big for the flavor, a deleted image, a
  * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one. The same holds for
@@ -32,6 +34,7 @@ export async function readImage(
   const { image, needed } = judged;
   if (image === null) return { properties: {}, needed };
   refuseTooBig(image, from.flavor);
+  refuseLargeDisk(image, from.flavor);
   return { properties: imagePropertiesOf(image), needed };
 }
 
@@ -126,4 +129,20 @@ function refuseTooBig({ minRamMib, minDiskGib }: ServiceImage, flavor: Flavor): 
     throw badRequest(
       `Flavor's disk is too small for requested image: it has ${flavor.diskGib} GiB, the image asks for ${minDiskGib}.`,
     );
+}
+
+/** The size of the disk that a guest sees of an image; null if nobody knows it before a host has looked at the image. */
+export const diskBytesOf = ({ virtualBytes, diskFormat, bytes }: ServiceImage): number | null =>
+  virtualBytes ?? (diskFormat === "raw" ? bytes : null);
+
+/** The refusal (400) of an image for which a disk is too small. Source of the words: `FlavorDiskSmallerThanImage` of Nova. */
+export const diskTooSmall = (sizes: { readonly disk: number; readonly image: number }, owner = "Flavor"): Fault =>
+  badRequest(
+    `${owner}'s disk is too small for requested image. ${owner} disk is ${sizes.disk} bytes, image is ${sizes.image} bytes.`,
+  );
+
+/** Refuses an image that has more bytes, or whose guests see more, than the flavor's disk (400). A host would refuse the second, too, after a claim. */
+function refuseLargeDisk(image: ServiceImage, { diskGib }: Flavor): void {
+  const sizes = { disk: diskGib * GIB, image: Math.max(image.bytes ?? 0, diskBytesOf(image) ?? 0) };
+  if (sizes.disk > 0 && sizes.image > sizes.disk) throw diskTooSmall(sizes);
 }
