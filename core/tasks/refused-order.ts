@@ -11,19 +11,23 @@ export type GuestLook =
 /**
  * The meaning of a refused order, judged by a look at the guest afterwards.
  * - `failed`: no more than the host said.
- * - `done`: the guest runs, and has obeyed a later order than the database knows of. The operation only needs to know that a guest of the
+ * - `unclear`: the host has refused to start the guest, and does not say what the guest is. The guest may run all the same, so the host is asked again.
+ * - `done`: the guest runs, and has obeyed this order or a later one than the database knows of. The operation only needs to know that a guest of the
  *   server is there, and it is: a server runs on one host at most (law 4).
  * - `back`: the source that should hand over runs by a later order. The move has ended there in commits that the database has lost.
  * - `gone-over`: the source no longer has a guest. The destination may have taken over in such commits.
  * - `forgotten`: the guest is stopped by a later order. Its server may run on any host, even on one that the database does not know of.
  */
-export type OrderRefusal = "failed" | "done" | "back" | "gone-over" | "forgotten";
+export type OrderRefusal = "failed" | "unclear" | "done" | "back" | "gone-over" | "forgotten";
 
 export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderRefusal {
-  if (look.kind === "silent") return "failed";
+  const isStart = ask === "start-destination" || ask === "start-source";
+  if (look.kind === "silent") return isStart ? "unclear" : "failed";
   if (look.kind === "absent") return ask === "hand-over" ? "gone-over" : "failed";
-  if (look.revision <= revision) return "failed";
   const runs = runsNow(look.state);
+  // The plain and the forced form of one order have the same number, and the plain one is refused after the forced one.
+  if (isStart && look.revision === revision && runs) return "done";
+  if (look.revision <= revision) return "failed";
   switch (ask) {
     case "hand-over":
       return runs ? "back" : "forgotten";

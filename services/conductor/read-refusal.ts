@@ -16,7 +16,7 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
 
 /**
  * Interprets a host's refusal of an order by looking at the server's guests. `plain`: the refusal means only what the host said. `unclear`:
- * the destination may be the only copy, and its host does not answer.
+ * a guest may be the only copy, or run, and its host does not answer.
  */
 export async function meaningOfRefusal(
   facts: OperationFacts,
@@ -30,6 +30,8 @@ export async function meaningOfRefusal(
     case "failed":
       // The continued task has raised its revision as well, so the source may not show that it has handed over.
       return ask === "hand-over" ? meaningOfDestination(facts, asked, lookAt, "plain") : "plain";
+    case "unclear":
+      return "unclear";
     case "done":
       return { kind: "done", step };
     case "back":
