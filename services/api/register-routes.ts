@@ -100,7 +100,7 @@ function registerNeighbours(
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
-  const { pageMax, networks, imagesPerProjectMax: ownedMax, volumesPerProject: limits } = settings;
+  const { pageMax, networks, imagesPerProjectMax: ownedMax, portsPerProjectMax, volumesPerProject: limits } = settings;
   const { publicUrl, requestTimeoutMs: idleMs } = settings.http;
   const options = { pageMax, publicUrl };
   if (images && catalog) {
@@ -115,7 +115,7 @@ function registerNeighbours(
   // Neutron serves its API itself.
   if (networkPorts && networks !== "neutron") {
     registerNeighbour(http, { prefix: "/network", serviceTypes: ["network"] }, resolveIdentity, (scope) => {
-      registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
+      registerPortRoutes(scope, { store: networkPorts, clock, networks, ownedMax: portsPerProjectMax }, options);
       registerNetworkRoutes(scope, networks, networkPorts);
       if (server.securityGroups !== null) registerGroupNetworking(scope, server.securityGroups);
     });

@@ -1,7 +1,6 @@
 import { neighbourOptions } from "../../adapters/openstack/neighbour-options.ts";
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import type { QuotaLimits } from "../../core/stores/api/quota-limits.ts";
-import type { VolumeUsage } from "../../core/stores/api/volume-store.ts";
 import { withoutTrailing } from "../../core/without-trailing.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
@@ -23,6 +22,13 @@ import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { openNetworkOptions } from "./identity/open-network.ts";
 import { IMAGE_RULES, type ImageRule } from "./image/image-rule.ts";
 import { NETWORK_RULES, type NetworkRule } from "./network/network-rule.ts";
+import {
+  NO_OWNED_LIMITS,
+  type OwnedLimitOptions,
+  type OwnedLimits,
+  ownedLimitOptions,
+  ownedLimitsOf,
+} from "./owned-limits.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 import { VOLUME_RULES, type VolumeRule } from "./volume/volume-rule.ts";
 
@@ -67,7 +73,7 @@ export interface CellSettings {
   readonly agentUnseenMs: number;
 }
 
-export interface ApiSettings {
+export interface ApiSettings extends OwnedLimits {
   readonly http: HttpSettings;
   readonly auth: AuthKind;
   readonly intake: IntakeSettings;
@@ -80,16 +86,12 @@ export interface ApiSettings {
   /** The address of the page with which browsers open graphical consoles. Null when there is none. */
   readonly novncproxyBaseUrl: string | null;
   readonly consoleTokenTtlMs: number;
-  /** Maximum number of images of one project. Null for no limit. */
-  readonly imagesPerProjectMax: number | null;
   /** Maximum number of bytes of one image's data. */
   readonly imageBytesMax: number;
   /** The networks that servers can be connected to. */
   readonly networks: NetworkRule;
   /** The volumes that servers can have. */
   readonly volumes: VolumeRule;
-  /** What one project may have of volumes. Infinity for no limit. */
-  readonly volumesPerProject: VolumeUsage;
   /** Maximum number of servers that one call may create. */
   readonly serversPerCallMax: number;
   /** The limits of projects for which operators have set none. */
@@ -163,10 +165,7 @@ export const apiDeclaration = {
     glanceUrl: optional(url("http", "https"), {
       about: "URL of Glance; by default the one of Keystone's catalogue",
     }),
-    imagesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
-      about: "maximum number of images of one project; -1: unlimited",
-      default: "1000",
-    }),
+    ...ownedLimitOptions,
     imagesPath: optional(text(), {
       about:
         "directory that stores the data of uploaded images, which the hosts have as their --images-path; without it none can be uploaded",
@@ -205,14 +204,6 @@ export const apiDeclaration = {
     }),
     cinderUrl: optional(url("http", "https"), {
       about: "URL of Cinder for --volumes cinder; by default the one in Keystone's catalogue",
-    }),
-    volumesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
-      about: "maximum number of volumes of one project; -1: unlimited",
-      default: "1000",
-    }),
-    volumeGibPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
-      about: "maximum size of all volumes of one project in GiB; -1: unlimited",
-      default: "-1",
     }),
     serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
       about: "maximum number of servers in one call",
@@ -280,14 +271,12 @@ export function apiSettings(
     | "flavorCache"
     | "images"
     | "imageBytesMax"
-    | "imagesPerProjectMax"
     | "serialConsoleBaseUrl"
     | "novncproxyBaseUrl"
     | "consoleTokenTtl"
     | "networks"
     | "volumes"
-    | "volumesPerProjectMax"
-    | "volumeGibPerProjectMax"
+    | keyof OwnedLimitOptions
     | "serversPerCallMax"
     | "openRequestsMax"
     | "quotas"
@@ -321,9 +310,8 @@ export function apiSettings(
     serialConsoleBaseUrl: options.serialConsoleBaseUrl,
     novncproxyBaseUrl: options.novncproxyBaseUrl,
     consoleTokenTtlMs: options.consoleTokenTtl,
-    imagesPerProjectMax: options.imagesPerProjectMax === -1 ? null : options.imagesPerProjectMax,
+    ...ownedLimitsOf(options),
     ...{ networks: options.networks, volumes: options.volumes },
-    volumesPerProject: { volumes: limitOf(options.volumesPerProjectMax), gib: limitOf(options.volumeGibPerProjectMax) },
     serversPerCallMax: options.serversPerCallMax,
     intake: {
       ...DEFAULT_API_SETTINGS.intake,
@@ -337,8 +325,6 @@ export function apiSettings(
     dashboard: options.dashboard,
   });
 }
-
-const limitOf = (most: number): number => (most === -1 ? Number.POSITIVE_INFINITY : most);
 
 /** Returns the default limits of projects. */
 export function quotaDefaultsOf(
@@ -376,11 +362,10 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   serialConsoleBaseUrl: null,
   novncproxyBaseUrl: null,
   consoleTokenTtlMs: 600_000,
-  imagesPerProjectMax: null,
+  ...NO_OWNED_LIMITS,
   imageBytesMax: 64 * 2 ** 30,
   networks: "none",
   volumes: "none",
-  volumesPerProject: { volumes: Number.POSITIVE_INFINITY, gib: Number.POSITIVE_INFINITY },
   serversPerCallMax: 100,
   quotas: QUOTA_DEFAULTS.unlimited,
   limitsCacheMs: 10_000,

@@ -220,6 +220,18 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
         expect(await idsOf(nothing)).toEqual([]);
     });
 
+    test("the ports of a project that do not end with their server are counted, up to a limit", async () => {
+      const own = [port(), port(), port()];
+      for (const one of own) await store.createPort(one);
+      await store.addPorts(
+        [fresh({ serverUuid: randomUUID(), projectId: own[0]!.projectId, endsWithServer: true })],
+        POOL,
+      );
+      const { projectId } = own[0]!;
+      expect([await store.countOwned(projectId, 10), await store.countOwned(projectId, 2)]).toEqual([3, 2]);
+      expect(await store.countOwned("nobody", 10)).toBe(0);
+    });
+
     test("when a server ends, a port that was made for it is removed, and any other port is free again", async () => {
       const [server, other] = [randomUUID(), randomUUID()];
       const [own, foreign] = [fresh({ serverUuid: server }), fresh({ serverUuid: other })];

@@ -170,6 +170,11 @@ export class MemoryPortStore implements PortStore, MemberPorts {
     return this.#ports.delete(id);
   }
 
+  async countOwned(projectId: string, countMax: number): Promise<number> {
+    const owned = [...this.#ports.values()].filter((port) => port.projectId === projectId && !port.endsWithServer);
+    return Math.min(owned.length, countMax);
+  }
+
   async deleteFreePort(id: string): Promise<boolean> {
     return this.#ports.get(id)?.binding === null && this.#ports.delete(id);
   }

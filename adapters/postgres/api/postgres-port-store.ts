@@ -152,6 +152,17 @@ export class PostgresPortStore implements PortStore {
     return rows.length > 0;
   }
 
+  async countOwned(projectId: string, countMax: number): Promise<number> {
+    const rows = await queryStored<{ count: number }>(this.#pool, {
+      name: "count_owned_ports",
+      text: `select count(*)::int as count from (
+          select from ports where project_id = $1 and not ends_with_server limit $2
+        ) as owned`,
+      values: [projectId, countMax],
+    });
+    return rows[0]?.count ?? 0;
+  }
+
   async deleteFreePort(id: string): Promise<boolean> {
     const rows = await queryStored(this.#pool, {
       name: "delete_free_port",

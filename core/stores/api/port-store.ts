@@ -55,6 +55,8 @@ export interface PortStore {
   portsOfServers(serverUuids: readonly string[]): Promise<readonly PortRecord[]>;
   /** Ports, oldest first. */
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
+  /** How many ports the project has beside those that end with their server. Counts up to `countMax`. */
+  countOwned(projectId: string, countMax: number): Promise<number>;
   renamePort(id: string, name: string): Promise<boolean>;
   deletePort(id: string): Promise<boolean>;
   /** Deletes a port that no server has, so that its address can be given out again. False when a server has it, or it does not exist. */

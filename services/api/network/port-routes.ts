@@ -20,6 +20,8 @@ export interface PortDeps {
   readonly store: PortStore;
   readonly clock: Clock;
   readonly networks: NetworkRule;
+  /** Maximum number of ports that one project makes by these routes. Null for no limit. */
+  readonly ownedMax: number | null;
 }
 
 const IdParams = Type.Object({ id: Uuid });
@@ -47,6 +49,7 @@ export function registerPortRoutes(
 
   http.post("/v2.0/ports", { schema: { body: CreatePortBody } }, async (request, reply) => {
     const port = await createPort(deps, callOf(request), request.body);
+    await refuseBeyondLimit(deps, port);
     reply.code(201);
     return { port: portView(port) };
   });
@@ -114,6 +117,16 @@ async function createPort(deps: PortDeps, call: KnownCall, body: CreatePortBody)
   if (asked !== null) throw badRequest("Only ports of Berth's own network have addresses: leave out fixed_ips.");
   if ((await deps.store.createPort(port)) === "id-taken") throw conflict(`Port ${port.id} exists already.`);
   return port;
+}
+
+/**
+ * Takes the new port back if its project has too many. So a project never has more than it may, and of calls at the same time for the last ones all may be
+ * refused.
+ */
+async function refuseBeyondLimit({ store, ownedMax }: PortDeps, { id, projectId }: PortRecord): Promise<void> {
+  if (ownedMax === null || (await store.countOwned(projectId, ownedMax + 1)) <= ownedMax) return;
+  await store.deleteFreePort(id);
+  throw conflict(`Quota exceeded for resources: ['port'] (${ownedMax}). Delete ports that no server needs.`);
 }
 
 async function findPort(store: PortStore, { identity }: KnownCall, asked: string): Promise<PortRecord> {

@@ -178,3 +178,27 @@ test("ports are found by their fields, renamed, and shown only to their project"
   const other = await boot();
   expect(await count(`device_id=${id}&device_id=${other}`)).toBe(2);
 });
+
+test("a project makes only so many ports of its own, also in calls at the same time, beside those of its servers", async () => {
+  const small = await ApiRig.start({ networks: "simple", portsPerProjectMax: 3 });
+  try {
+    const { id: network_id } = (await small.get("/network/v2.0/networks", as("p"))).json().networks[0];
+    const make = (project: string) => small.post("/network/v2.0/ports", { port: { network_id } }, as(project));
+    expect((await make("p")).statusCode).toBe(201);
+    const codes = (await Promise.all(Array.from({ length: 6 }, () => make("p")))).map(({ statusCode }) => statusCode);
+    expect(new Set(codes)).toEqual(new Set([201, 409]));
+    const listed = (await small.get("/network/v2.0/ports", as("p"))).json().ports as { id: string }[];
+    expect(listed.length).toBe(1 + codes.filter((code) => code === 201).length);
+    expect(listed.length).toBeLessThanOrEqual(3);
+    while ((await make("p")).statusCode === 201);
+    expect((await make("p")).json().conflictingRequest?.message ?? (await make("p")).body).toMatch(/Quota exceeded/);
+    expect((await small.get("/network/v2.0/ports", as("p"))).json().ports).toHaveLength(3);
+    expect((await make("q")).statusCode).toBe(201);
+    const server = { name: "web", flavorRef: "1", networks: "auto" };
+    expect((await small.post("/v2.1/servers", { server }, as("p"))).statusCode).toBe(202);
+    expect((await small.delete(`/network/v2.0/ports/${listed[0]?.id}`, as("p"))).statusCode).toBe(204);
+    expect((await make("p")).statusCode).toBe(201);
+  } finally {
+    await small.close();
+  }
+});
