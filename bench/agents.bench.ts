@@ -161,10 +161,7 @@ async function measureCell(url: string, cell: Awaited<ReturnType<typeof openCell
 function followerOf(databaseUrl: string, view: LedgerView, onRow: (row: RowChange) => void): LedgerFollower {
   const watched = {
     clear: () => view.clear(),
-    apply: (row: RowChange) => {
-      view.apply(row);
-      onRow(row);
-    },
+    applyAll: (rows: Iterable<RowChange>) => view.applyAll(rows, onRow),
   };
   const events = { loaded: () => {}, lost: () => {} };
   const follower = new LedgerFollower({ cell: CELL, databaseUrl, view: watched, clock: systemClock, events });

@@ -94,8 +94,7 @@ export class SimView implements ViewSource {
   }
 
   #apply(xid: number, rows: readonly RowChange[]): void {
-    const followed = viewWithFacts(this.view, this.facts);
-    for (const row of rows) followed.apply(row);
+    viewWithFacts(this.view, this.facts).applyAll(rows);
     this.#applied += 1;
     for (const handler of [...this.#handlers]) handler(xid);
   }

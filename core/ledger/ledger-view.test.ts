@@ -97,6 +97,38 @@ describe("LedgerView", () => {
     expect(contentOf(view)).toEqual(contentOf(viewOf(HOST_ROWS)));
   });
 
+  it("stores one set for a provider with many traits, and none that a provider had before", () => {
+    const view = viewOf(HOST_ROWS);
+    const before = { sets: view.traits.count, made: view.traits.revision, bytes: view.traits.memoryBytes };
+    const names = Array.from({ length: 1_000 }, (_, at) => trait(`CUSTOM_${at}`));
+    const rows = (kind: "trait-added" | "trait-removed", of: readonly string[]) =>
+      names.flatMap((name) => of.map((uuid): RowChange => ({ kind, provider: providerUuid(uuid), trait: name })));
+    view.applyAll(rows("trait-added", ["root", "child"]));
+    expect(view.traits.revision - before.made).toBe(2);
+    expect(view.traits.count - before.sets).toBeLessThanOrEqual(2);
+    expect(view.traits.memoryBytes - before.bytes).toBeLessThan(400_000);
+    for (const name of names) view.apply({ kind: "trait-removed", provider: providerUuid("child"), trait: name });
+    view.applyAll(rows("trait-removed", ["root"]));
+    expect(view.traits.count - before.sets).toBeLessThanOrEqual(2);
+    expect(contentOf(view)).toEqual(contentOf(viewOf(HOST_ROWS)));
+  });
+
+  it("frees the columns of classes that no provider has any longer, and keeps claims reserved in the others", () => {
+    const view = viewOf(HOST_ROWS);
+    const root = providerUuid("root");
+    const free = () => view.column(VCPU)!.free[view.slots.find(root)];
+    const other = (at: number) => ({ ...{ provider: root, resourceClass: resourceClass(`CUSTOM_${at}`) }, amount: 1 });
+    view.reserve("claim", [{ ...other(0), resourceClass: VCPU }, other(7)]);
+    for (let at = 0; at < 50; at += 1) {
+      view.applyAll([{ ...other(at), kind: "inventory-put", inventory: inventory(4), used: 0 }]);
+      expect([...view.resourceClasses()]).toEqual([VCPU, other(at).resourceClass]);
+      view.applyAll([{ ...other(at), kind: "inventory-removed" }]);
+    }
+    expect([[...view.resourceClasses()], free()]).toEqual([[VCPU], 11]);
+    view.release("claim");
+    expect(free()).toBe(12);
+  });
+
   it("moves a tree's providers to a new root", () => {
     const view = viewOf([...HOST_ROWS, putProvider("other", "other", null), putProvider("child", "other", "other")]);
     expect(view.tree(providerUuid("root"))).toEqual(["root"]);
@@ -155,7 +187,7 @@ describe("LedgerView", () => {
       fc.constantFrom("h1", "h2").map((host): RowChange => ({ kind: "host-removed", host })),
     );
     fc.assert(
-      fc.property(fc.array(change, { maxLength: 60 }), (changes) => {
+      fc.property(fc.array(change, { maxLength: 60 }), fc.integer({ min: 1, max: 20 }), (changes, atATime) => {
         const view = new LedgerView();
         const model = new Map<string, { root: string; total: number | null; traits: Set<string> }>();
         const of = (uuid: string) => {
@@ -163,8 +195,8 @@ describe("LedgerView", () => {
           model.set(uuid, found);
           return found;
         };
+        for (let from = 0; from < changes.length; from += atATime) view.applyAll(changes.slice(from, from + atATime));
         for (const row of changes) {
-          view.apply(row);
           if (row.kind === "provider-put") of(row.uuid).root = row.root;
           if (row.kind === "provider-removed") model.delete(row.uuid);
           if (row.kind === "inventory-put") of(row.provider).total = row.inventory.total;
@@ -181,6 +213,8 @@ describe("LedgerView", () => {
           expect(provider.inventories.get(VCPU)?.total ?? null).toBe(entry.total);
           expect([...provider.traits].sort()).toEqual([...entry.traits].sort());
         }
+        // There are four sets of two names. More numbers come into use only while a batch replaces sets.
+        expect(view.traits.count).toBeLessThanOrEqual(8);
       }),
     );
   });

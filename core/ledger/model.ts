@@ -27,6 +27,12 @@ export function capacityOf({
   return Math.max(Math.min(capacity, Number.MAX_SAFE_INTEGER), Number.MIN_SAFE_INTEGER);
 }
 
+/**
+ * How many traits a host may report of one provider, or a request of the Placement API set. OpenStack has some 300 standard traits. Whatever follows a
+ * cell keeps the traits of all providers in memory.
+ */
+export const TRAITS_MAX = 1_000;
+
 /** A resource provider with everything that it offers. It is a node of a provider tree. */
 export interface Provider {
   readonly uuid: ProviderUuid;

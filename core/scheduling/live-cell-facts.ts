@@ -22,11 +22,10 @@ export interface ServerWatcher {
 export function viewWithFacts(
   view: LedgerView,
   facts: LiveCellFacts,
-): { apply(change: RowChange): void; clear(): void } {
+): { applyAll(changes: Iterable<RowChange>): void; clear(): void } {
   return {
-    apply(change) {
-      view.apply(change);
-      facts.apply(change);
+    applyAll(changes) {
+      view.applyAll(changes, (change) => facts.apply(change));
     },
     clear() {
       view.clear();

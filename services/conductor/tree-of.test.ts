@@ -24,6 +24,16 @@ function traits(...names: string[]): TreeReport["providers"] {
   return report({}).providers.map((provider) => ({ ...provider, traits: names }));
 }
 
+/** Three providers that offer so many different classes together, some of them all three. */
+function offering(classes: number): TreeReport["providers"] {
+  const names = Array.from({ length: classes }, (_, at) => `CUSTOM_C${at}`);
+  const inventoriesOf = (index: number) => names.filter((_, at) => at < 20 || at % 3 === index);
+  return chain(3).map((provider, index) => ({
+    ...provider,
+    inventories: Object.fromEntries(inventoriesOf(index).map((name) => [name, inventory])),
+  }));
+}
+
 /** A tree with a provider below its root. */
 function below(name: string, id: string): TreeReport {
   const [root] = report({}).providers;
@@ -52,6 +62,13 @@ test("accepts the deepest tree that is small enough, and it can be merged and re
   const alone = { root: tree.root, providers: tree.providers.slice(0, 1) };
   const second = mergeReport(alone, { ...none, providers, reported: first.reported });
   expect(second).toMatchObject({ kind: "merged", tree: { providers: [{ uuid: tree.root }] } });
+});
+
+test("accepts as many traits of a provider and classes of a host as there may be", () => {
+  const [root, ...below] = offering(100);
+  const full = { ...root!, traits: Array.from({ length: 1_000 }, (_, at) => `CUSTOM_${at}`) };
+  const tree = treeOfReport({ ...report({}), providers: [full, ...below] });
+  expect(tree).toMatchObject({ root: uuid, providers: [{ traits: { size: 1_000 } }, {}, {}] });
 });
 
 test("names the classes whose ratio is an initial one, and keeps that word out of the inventories", () => {
@@ -85,6 +102,16 @@ test.each([
     "more traits than a host has",
     { ...report({}), providers: traits(...Array.from({ length: 20_001 }, (_, at) => `CUSTOM_${at}`)) },
     "20002 inventories and traits",
+  ],
+  [
+    "more traits than a provider has",
+    { ...report({}), providers: traits(...Array.from({ length: 1_001 }, (_, at) => `CUSTOM_${at}`)) },
+    'provider "h" has 1001 traits, and a provider has 1000 at most',
+  ],
+  [
+    "more resource classes than a host has",
+    { ...report({}), providers: offering(101) },
+    "101 different resource classes",
   ],
   ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is not the name of a host"],
   ["a root that is named after another host", renamed("h2"), "it must have the name of its host, h"],

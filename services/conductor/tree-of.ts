@@ -1,7 +1,7 @@
 import { NETWORK_PROVIDER } from "../../core/discovery/network-bandwidth.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import { describeAllKept } from "../../core/ledger/merge-report.ts";
-import type { Inventory } from "../../core/ledger/model.ts";
+import { type Inventory, TRAITS_MAX } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
 import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
@@ -28,6 +28,8 @@ const RATIO_MAX = 3.40282e38;
 const PROVIDERS_MAX = 1_000;
 /** Inventories and traits of a whole tree. */
 const ENTRIES_MAX = 20_000;
+/** Different resource classes of a whole tree. OpenStack has some 20 standard ones. Everything that follows a cell keeps a place for each provider and class. */
+const CLASSES_MAX = 100;
 
 /** The tree of a report, or what is wrong with the report. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
@@ -100,9 +102,18 @@ function tooLarge({ providers }: TreeReport): string | null {
   if (providers.length > PROVIDERS_MAX)
     return `the report has ${providers.length} providers, and a host has ${PROVIDERS_MAX} at most`;
   let entries = 0;
-  for (const { inventories, traits } of providers) entries += Object.keys(inventories).length + traits.length;
-  if (entries <= ENTRIES_MAX) return null;
-  return `the report has ${entries} inventories and traits, and a host has ${ENTRIES_MAX} at most`;
+  const classes = new Set<string>();
+  for (const { inventories, traits } of providers) {
+    entries += Object.keys(inventories).length + traits.length;
+    for (const name of Object.keys(inventories)) classes.add(name);
+  }
+  if (entries > ENTRIES_MAX)
+    return `the report has ${entries} inventories and traits, and a host has ${ENTRIES_MAX} at most: remove those that no flavor needs`;
+  if (classes.size > CLASSES_MAX)
+    return `the report has ${classes.size} different resource classes, and a host has ${CLASSES_MAX} at most: give devices that flavors need not tell apart the same class`;
+  const full = providers.find(({ traits }) => traits.length > TRAITS_MAX);
+  if (full === undefined) return null;
+  return `provider ${shown(full.name)} has ${full.traits.length} traits, and a provider has ${TRAITS_MAX} at most: remove those that no flavor needs`;
 }
 
 /**

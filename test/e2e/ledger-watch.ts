@@ -25,7 +25,10 @@ export class LedgerWatch {
     this.#follower = new LedgerFollower({
       cell: cell.name,
       databaseUrl: cell.databaseUrl,
-      view: { apply: (change) => this.#see(change), clear: () => undefined },
+      view: {
+        applyAll: (changes) => Iterator.from(changes).forEach((change) => void this.#see(change)),
+        clear: () => undefined,
+      },
       clock: systemClock,
       events: { loaded: () => undefined, lost: (_, error) => this.violations.push(`lost the log: ${error.message}`) },
     });

@@ -138,7 +138,7 @@ describe("the facts of hosts", () => {
     const view = new LedgerView();
     const facts = new LiveCellFacts("cell", view);
     const followed = viewWithFacts(view, facts);
-    store.follow((_, rows) => rows.forEach(followed.apply));
+    store.follow((_, rows) => followed.applyAll(rows));
     return { store, ledger, view, facts, source: store };
   }
 

@@ -97,13 +97,13 @@ export class SchedulerRig {
         const view = new LedgerView();
         const facts = new LiveCellFacts(name, view);
         const followed = viewWithFacts(view, facts);
-        store.follow((_, rows) => rows.forEach(followed.apply));
+        store.follow((_, rows) => followed.applyAll(rows));
         return { name, store, bus: broker.connect(cellPermissionsOfApi(name)), view, facts, source: store, ...over };
       },
       openFrozen(over = {}) {
         const view = new LedgerView();
         const facts = new LiveCellFacts(name, view);
-        store.follow((_, rows) => rows.forEach(viewWithFacts(view, facts).apply))();
+        store.follow((_, rows) => viewWithFacts(view, facts).applyAll(rows))();
         return rigCell.open({ view, facts, ...over });
       },
     };

@@ -6,7 +6,8 @@ import type { Lsn } from "./lsn.ts";
 
 /** The part of the view that its follower needs. */
 export interface FollowedView {
-  apply(change: RowChange): void;
+  /** Applies the rows of a transaction, or a part of them. */
+  applyAll(changes: Iterable<RowChange>): void;
   /** Forgets everything. The new state is applied in the same turn of the event loop. */
   clear(): void;
 }
@@ -272,7 +273,7 @@ export class LedgerFollower implements ViewSource {
   // --- changes -------------------------------------------------------------------------------------------------------
 
   #apply(changes: readonly RowChange[]): void {
-    for (const change of changes) this.#view.apply(change);
+    this.#view.applyAll(changes);
     this.#rows += changes.length;
   }
 

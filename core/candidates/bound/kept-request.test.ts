@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
-import { resourceClass } from "../../ledger/ids.ts";
+import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { scanTrees } from "../best/scan-trees.ts";
 import { ANY_TREE, requestGroup } from "../request.ts";
@@ -34,6 +34,27 @@ test("finds a class that gets its first inventory after the request was compiled
   const kept = keptFor(view, NEW);
   expect(fits(view, kept)).toBe(0);
   view.applyAll(provider("a", { CUSTOM_NEW: 4 }));
+  expect(fits(view, kept)).toBe(1);
+});
+
+test("finds a trait whose set got the number of a set that no provider has any longer", () => {
+  const [a, b] = [providerUuid("a"), providerUuid("b")];
+  const view = viewOf([...provider("a", { CUSTOM_OLD: 4 }), ...provider("b", { CUSTOM_OLD: 4 })]);
+  const add = (of: typeof a, name: string) => ({ kind: "trait-added" as const, provider: of, trait: trait(name) });
+  const remove = (of: typeof a, name: string) => ({ ...add(of, name), kind: "trait-removed" as const });
+  view.applyAll([add(a, "X"), add(b, "Y")]);
+  view.applyAll([remove(b, "Y")]);
+  const requiredTraits = new Set([trait("Z")]);
+  const kept = new KeptRequest(view, {
+    groups: [requestGroup({ resources: new Map([[OLD, 1]]), requiredTraits })],
+    groupPolicy: "none",
+    trees: ANY_TREE,
+    limit: 1,
+  });
+  expect(fits(view, kept)).toBe(0);
+  const before = view.traits.count;
+  view.applyAll([add(b, "Z")]);
+  expect(view.traits.count).toBe(before);
   expect(fits(view, kept)).toBe(1);
 });
 

@@ -18,8 +18,8 @@ export class KeptRequest {
   #compiled: BoundRequest;
   #amounts: readonly RequestedAmount[] = [];
   #layout = 0;
-  #traitSets = 0;
-  #aggregateSets = 0;
+  #traitsRevision = 0;
+  #aggregatesRevision = 0;
   #columnsVersion = 0;
 
   constructor(view: LedgerView, request: CandidateRequest) {
@@ -37,8 +37,8 @@ export class KeptRequest {
 
   #compile(): BoundRequest {
     this.#layout = this.#view.layout;
-    this.#traitSets = this.#view.traits.count;
-    this.#aggregateSets = this.#view.aggregates.count;
+    this.#traitsRevision = this.#view.traits.revision;
+    this.#aggregatesRevision = this.#view.aggregates.revision;
     this.#columnsVersion = this.#view.columnsVersion;
     const compiled = new BoundRequest(this.#view, this.#request);
     const groups = compiled.unnumbered ? [compiled.unnumbered, ...compiled.numbered] : compiled.numbered;
@@ -50,7 +50,8 @@ export class KeptRequest {
   #isCurrent(): boolean {
     const { layout, traits, aggregates, columnsVersion } = this.#view;
     if (this.#namesTrees || layout !== this.#layout) return false;
-    if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
+    if (traits.revision !== this.#traitsRevision) return false;
+    if (aggregates.revision !== this.#aggregatesRevision) return false;
     if (columnsVersion !== this.#columnsVersion) return false;
     for (const { column, roomDecides, amount } of this.#amounts) {
       if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;

@@ -13,7 +13,7 @@ async function openCell(hosts: number) {
   const view = new LedgerView();
   const facts = new LiveCellFacts("north", view);
   const followed = viewWithFacts(view, facts);
-  store.follow((_xid, rows) => rows.forEach(followed.apply));
+  store.follow((_xid, rows) => followed.applyAll(rows));
   const all = Array.from({ length: hosts }, (_, host) => host);
   await ledger.putTrees(all.map((host) => hostTree(host, 8)));
   const reports = all.map((host) => ({ name: hostName(host), rootProvider: providerOf(host) }));
@@ -51,7 +51,7 @@ test("a count of failed builds that changes or fades away is a change of its hos
 test("a removed host is gone, and a reload of the whole view reports only differences", async () => {
   const { view, followed, picture } = await openCell(4);
   picture.look();
-  followed.apply({ kind: "host-removed", host: hostName(2) });
+  followed.applyAll([{ kind: "host-removed", host: hostName(2) }]);
   expect(picture.look()).toEqual({ rows: [], gone: [[0, hostName(2)]] });
   view.touchAll();
   expect(picture.look()).toEqual({ rows: [], gone: [] });
@@ -68,7 +68,7 @@ test("counts the servers that are being built as hosts change and go", async () 
   const inRows = () => picture.rows().reduce((sum, row) => sum + row[4], 0);
   picture.look();
   expect([picture.busy, inRows()]).toEqual([3, 3]);
-  followed.apply({ kind: "host-removed", host: hostName(0) });
+  followed.applyAll([{ kind: "host-removed", host: hostName(0) }]);
   picture.look();
   expect([picture.busy, inRows()]).toEqual([1, 1]);
 });

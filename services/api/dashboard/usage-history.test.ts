@@ -11,7 +11,7 @@ async function openCell() {
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
   const view = new LedgerView();
-  store.follow((_xid, rows) => rows.forEach((row) => void view.apply(row)));
+  store.follow((_xid, rows) => view.applyAll(rows));
   // The second tree belongs to no host, as that of shared storage does.
   await ledger.putTrees([0, 1].map((host) => hostTree(host, 8)));
   await store.hostsUp("agent", [{ name: hostName(0), rootProvider: providerOf(0) }]);

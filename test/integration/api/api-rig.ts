@@ -201,7 +201,7 @@ export class ApiRig {
       const view = new LedgerView();
       const facts = new LiveCellFacts(name, view);
       const followed = viewWithFacts(view, facts);
-      store.follow((_xid, rows) => rows.forEach(followed.apply));
+      store.follow((_xid, rows) => followed.applyAll(rows));
       const hosts = Array.from({ length: HOSTS_PER_CELL }, (_, host) => index * HOSTS_PER_CELL + host);
       await ledger.putTrees(hosts.map((host) => hostTree(host, 8)));
       await store.hostsUp(

@@ -244,3 +244,19 @@ describe("two writes of a provider's traits at one generation", () => {
     }
   });
 });
+
+test("a resource provider gets no more than 1,000 traits", async () => {
+  const host = randomUUID();
+  await rig.client.makeProvider(host, { inventories: {} });
+  const traits = Array.from({ length: 1_001 }, (_, at) => `CUSTOM_T${at}`);
+  const put = (some: readonly string[]) =>
+    rig.client.call("PUT", `/resource_providers/${host}/traits`, {
+      body: { traits: some, resource_provider_generation: 1 },
+    });
+  const refused = await put(traits);
+  expect(refused.status).toBe(400);
+  expect(refused.text).toContain("1001 traits, and a resource provider may have 1000 at most");
+  // A name that comes twice counts once, so the list is read, and its first unknown name is reported.
+  const unknown = await put([...traits.slice(0, 1_000), "CUSTOM_T0"]);
+  expect([unknown.status, unknown.text]).toEqual([400, expect.stringContaining("No such trait")]);
+});

@@ -1,4 +1,5 @@
 import { type Trait, trait } from "../../../../core/ledger/ids.ts";
+import { TRAITS_MAX } from "../../../../core/ledger/model.ts";
 import type { PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
 import { ERROR_CODES, placementBadRequest, placementConflict, placementNotFound } from "../placement-error.ts";
@@ -97,6 +98,11 @@ export async function setProviderTraits(call: PlacementCall, store: PlacementSto
   const body = readBody<{ traits: string[]; resource_provider_generation: number }>(call, setSchema);
   const uuid = providerInPath(call);
   const traits = [...new Set(body.traits)].map(trait);
+  if (traits.length > TRAITS_MAX) {
+    throw placementBadRequest(
+      `The list has ${traits.length} traits, and a resource provider may have ${TRAITS_MAX} at most: leave out those that no request names.`,
+    );
+  }
   const outcome = await store.setTraits(uuid, body.resource_provider_generation, traits);
   switch (outcome.kind) {
     case "written":
