@@ -5,17 +5,20 @@ import { Type } from "typebox";
 /**
  * Printable text without whitespace at either end, as Nova's `name` format: letters, digits, marks, punctuation, symbols and inner spaces.
  */
-const PRINTABLE = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*(?<=\\S)$";
+export const PRINTABLE = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*(?<=\\S)$";
 
 export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: PRINTABLE });
 export const Uuid = Type.String({
   pattern: "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
 });
 
+/** A key of metadata. */
+export const SERVER_METADATA_KEY = "^[a-zA-Z0-9\\-_:. ]{1,255}$";
+
 /** Keys and string values, as Nova's `metadata`. The quota, the size of the body and that of the server's spec limit their number. */
 export const Metadata = Type.Unsafe<Record<string, string>>({
   type: "object",
-  patternProperties: { "^[a-zA-Z0-9\\-_:. ]{1,255}$": { type: "string", maxLength: 255 } },
+  patternProperties: { [SERVER_METADATA_KEY]: { type: "string", maxLength: 255 } },
   additionalProperties: false,
 });
 

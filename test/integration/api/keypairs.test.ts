@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { QUOTA_DEFAULTS } from "../../../services/api/compute/quotas/quota-defaults.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -126,6 +126,16 @@ describe("/os-keypairs", () => {
       expect((await create({ name: "k", public_key: hostile })).statusCode).toBe(400);
     expect((await create({ name: "k", public_key: `${KEY}${" ".repeat(66_000)}` })).statusCode).toBe(400);
     expect((await create({ name: "k", public_key: `  ${KEY} \n` })).statusCode).toBe(201);
+  });
+
+  it("generates no key for a name that is used, or beyond the quota", async () => {
+    for (const name of ["a", "b"]) await create({ name, public_key: KEY });
+    // A generated key would be handed to the store.
+    const stored = vi.spyOn(rig.keypairs, "createKeypair");
+    expect((await create({ name: "a" }, as("ann:p1", 91))).statusCode).toBe(409);
+    await create({ name: "c", public_key: KEY });
+    expect((await create({ name: "d" }, as("ann:p1", 91))).statusCode).toBe(403);
+    expect(stored.mock.calls.map(([{ name }]) => name)).toEqual(["c"]);
   });
 
   it("lists by name, page by page from 2.35 on", async () => {

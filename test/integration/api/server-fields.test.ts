@@ -252,6 +252,11 @@ describe("rebuild", () => {
       [{ trusted_image_certificates: [] }, 63],
       [{ trusted_image_certificates: ["x"] }, 62],
       [{ name: "other", accessIPv4: "x" }, 96],
+      [{ name: "a\u0007b" }, 96],
+      [{ name: " " }, 96],
+      [{ description: "a\u2028b" }, 96],
+      [{ metadata: { "a\u0000b": "x" } }, 96],
+      [{ metadata: { "": "x" } }, 96],
       [{ name: "other", user_data: "x" }, 96],
     ] as const)
       expect([fields, (await rebuild(fields, minor)).statusCode]).toEqual([fields, 400]);

@@ -124,6 +124,7 @@ async function listKeypairs(
 async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: string, keypairsMax: number | null) {
   const { name, type } = asked;
   const createdAtMs = deps.clock.now();
+  if (asked.publicKey === null) await refuseKnownEnd(deps.store, { userId, name }, keypairsMax);
   const generated = asked.publicKey === null ? await generateKeypair(type, userId, createdAtMs) : null;
   const publicKey = generated?.publicKey ?? asked.publicKey ?? "";
   const fingerprint = fingerprintOf(type, publicKey);
@@ -133,10 +134,25 @@ async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: str
   }
   const keypair = { userId, name, type, publicKey, fingerprint, createdAtMs };
   const outcome = await deps.store.createKeypair(keypair, keypairsMax);
-  if (outcome === "too-many") throw new Fault(403, "Quota exceeded, too many key pairs.");
-  if (outcome === "name-taken") throw conflict(`Key pair '${name}' already exists.`);
+  if (outcome !== "created") throw notCreated(outcome, name);
   return { ...keypair, privateKey: generated?.privateKey ?? null };
 }
+
+/** Refuses what the store would refuse now, before a key is generated for it, which costs much. The store decides among concurrent calls. */
+async function refuseKnownEnd(
+  store: KeypairStore,
+  { userId, name }: { readonly userId: string; readonly name: string },
+  keypairsMax: number | null,
+): Promise<void> {
+  const own = keypairsMax === null ? [] : await store.keypairs({ userId, marker: null, limit: keypairsMax });
+  if (keypairsMax !== null && (own?.length ?? 0) >= keypairsMax) throw notCreated("too-many", name);
+  if ((await store.keypair(userId, name)) !== null) throw notCreated("name-taken", name);
+}
+
+const notCreated = (why: "too-many" | "name-taken", name: string): Fault =>
+  why === "too-many"
+    ? new Fault(403, "Quota exceeded, too many key pairs.")
+    : conflict(`Key pair '${name}' already exists.`);
 
 /** Returns how many keypairs a user may have, or null for any number. Source: Nova takes the limits of the caller's project. */
 async function keypairsMaxOf({ identity }: KnownCall, userId: string, limits: ProjectLimits): Promise<number | null> {

@@ -7,6 +7,7 @@ import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
+import { PRINTABLE, SERVER_METADATA_KEY } from "../../http/schema.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
@@ -16,7 +17,7 @@ import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
 import { type ImagePort, provideImages, readImage, refuseZeroDisk } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
-import { readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
+import { DESCRIBING, readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 
@@ -111,11 +112,10 @@ export async function readRebuild(
 }
 
 function readRebuildChanges(body: ActionBody, call: KnownCall): UserChanges {
-  const name = body.text("name");
-  if (name?.trim() === "") throw invalidField("name", name, "It is empty.");
+  const name = readMatching(body, "name", PRINTABLE);
   const hostname = readHostname(body.raw("hostname"), call.minor);
   const metadata = readMetadata(body.raw("metadata"));
-  const description = body.raw("description") === null ? null : body.text("description");
+  const description = body.raw("description") === null ? null : readMatching(body, "description", DESCRIBING);
   const [accessIPv4, accessIPv6] = [body.text("accessIPv4"), body.text("accessIPv6")];
   const diskConfig = body.raw("OS-DCF:diskConfig");
   if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
@@ -144,11 +144,21 @@ function readRebuildUserData(body: ActionBody): string | undefined {
   return readUserData(value);
 }
 
+/** Reads a text that must match the pattern by which a new server's is judged. */
+function readMatching(body: ActionBody, field: string, pattern: string): string | undefined {
+  const value = body.text(field);
+  if (value !== undefined && !new RegExp(pattern, "u").test(value))
+    throw invalidField(field, value, `It does not match ${pattern}`);
+  return value;
+}
+
 function readMetadata(value: unknown): Record<string, string> | undefined {
   if (value === undefined) return undefined;
   const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
   const fits = (text: unknown) => typeof text === "string" && text.length <= TEXT_MAX;
   if (entries === null || !entries.flat().every(fits))
     throw invalidField("metadata", value, "It is an object of strings.");
+  const wrong = entries.find(([key]) => !new RegExp(SERVER_METADATA_KEY, "u").test(key));
+  if (wrong !== undefined) throw invalidField("metadata", wrong[0], `A key does not match ${SERVER_METADATA_KEY}`);
   return Object.fromEntries(entries) as Record<string, string>;
 }

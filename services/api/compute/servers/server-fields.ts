@@ -13,11 +13,14 @@ const USER_DATA_CHARACTERS_MAX = 65_535;
 export const Tag = Type.String({ minLength: 1, maxLength: TAG_CHARACTERS_MAX, pattern: "^[^,/\\p{Cs}]*$" });
 export const Tags = Type.Array(Tag, { maxItems: TAGS_MAX });
 
-/** A description, without control characters and line ends. Null removes it. */
+/** A description has no control characters and line ends. */
+export const DESCRIBING = "^[^\\p{C}\\p{Zl}\\p{Zp}]*$";
+
+/** Null removes the description. */
 export const Description = Type.Unsafe<string | null>({
   type: ["string", "null"],
   maxLength: TEXT_CHARACTERS_MAX,
-  pattern: "^[^\\p{C}\\p{Zl}\\p{Zp}]*$",
+  pattern: DESCRIBING,
 });
 
 export const DiskConfig = Type.Unsafe<"AUTO" | "MANUAL">({ enum: ["AUTO", "MANUAL"] });
