@@ -137,9 +137,12 @@ export class MortalHost {
   ): Promise<{ readonly inQemu: readonly string[]; readonly recorded: readonly string[] }> {
     let inQemu: readonly string[] = [];
     await this.replaceAgent(state, async () => {
-      const { macs, ends } = await interfacesInQemu(this.guest.dir);
-      if (ends.length !== macs.length) throw new Error(`QEMU has the interfaces ${macs} and the network ends ${ends}`);
-      inQemu = macs;
+      // QEMU keeps the end of a network that was removed until it has freed the interface, a moment after this was taken out of the guest.
+      const areEqual = async () => {
+        const { macs, ends } = await interfacesInQemu(this.guest.dir);
+        return ends.length === macs.length && { macs };
+      };
+      ({ macs: inQemu } = await eventually("as many network ends as interfaces in QEMU", areEqual, PATIENT));
     });
     const { interfaces } = readGuestRecord(this.guest.dir)?.machine ?? { interfaces: [] };
     return { inQemu, recorded: interfaces.map(({ mac }) => mac).sort() };

@@ -45,7 +45,7 @@ export class OldWork {
   }
 
   /**
-   * The guest, when all its old work has ended. Rejects if that cannot be done now. The interfaces of a guest that ends, or gets all its interfaces anyway, are not
+   * The guest, when all its old work has ended. Rejects if that cannot be done now. The interfaces of a guest that ends or starts are not
    * completed first (`skipsInterfaces`): a guest may need 10 s to release some, and a QEMU that is silent longer.
    */
   async atRest(name: GuestName, { skipsInterfaces = false } = {}): Promise<QemuGuest> {

@@ -259,7 +259,8 @@ export class QemuDriver implements Driver {
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    const guest = await this.#oldWork.atRest(name, { skipsInterfaces: true });
+    // A guest that releases an interface while it is given it would end without it.
+    const guest = await this.#oldWork.atRest(name);
     await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
   }
 
