@@ -173,6 +173,7 @@ export class OperationRun implements TaskRun {
     const meaning = await meaningOfRefusal(facts, asked, (place) => this.#ports.guests.look(guestOf(facts, place)));
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
+    else if (meaning === "unclear" && asked.ask !== "hand-over") this.#askAgainLater(asked);
     // The host is asked again until the deadline of the hand-over.
     else if (meaning === "unclear") this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#send());
     else this.#step(meaning);

@@ -36,3 +36,17 @@ test.each<[string, GuestLook, unknown]>([
   if (typeof meaning === "string") expect(found).toBe(meaning);
   else expect(found).toMatchObject(meaning as object);
 });
+
+test.each([
+  ["start-source", 7, "unclear"],
+  ["start-destination", 7, "unclear"],
+  ["start-destination", 8, { kind: "done", step: 4 }],
+] as const)(
+  "a guest that runs by the order %s that was to leave it paused, and has obeyed order %d, has not obeyed this one",
+  async (ask, revision, meaning) => {
+    const lookAt = async (): Promise<GuestLook> => ({ kind: "found", state: "running", revision });
+    const asked = { ...handOver, ask, place: destination };
+    expect(await meaningOfRefusal({ ...facts, pauses: true }, asked, lookAt)).toEqual(meaning);
+    expect(await meaningOfRefusal({ ...facts, pauses: false }, asked, lookAt)).toEqual({ kind: "done", step: 4 });
+  },
+);

@@ -16,7 +16,7 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
 
 /**
  * Interprets a host's refusal of an order by looking at the server's guests. `plain`: the refusal means only what the host said. `unclear`:
- * a guest may be the only copy, or run, and its host does not answer.
+ * a guest may be the only copy, or run, and its host does not answer, or has not done what it was to do.
  */
 export async function meaningOfRefusal(
   facts: OperationFacts,
@@ -33,7 +33,8 @@ export async function meaningOfRefusal(
     case "unclear":
       return "unclear";
     case "done":
-      return { kind: "done", step };
+      // A guest that is to be paused runs for a moment before that, so by this very order it may run although it has not obeyed.
+      return facts.pauses && look.kind === "found" && look.revision === revision ? "unclear" : { kind: "done", step };
     case "back":
       return { kind: "failed", step, reason: `the server runs on ${place.host} because of a later order`, final: true };
     case "forgotten":

@@ -113,3 +113,17 @@ test("a kept plan of a list by a reservation reads no other servers", async () =
     expect(await rowsRead()).toBeLessThanOrEqual(PAGE);
   }
 });
+
+test("a list by any filters, with any others, is read on a connection that has read every other one", async () => {
+  const all = (["image", "reservation", "user", "flavor", "key"] as const).map((attribute) => ({
+    attribute,
+    value: "x",
+  }));
+  const after = { uuid: serverId(1), createdAtMs: FIRST_MS };
+  for (const lead of all)
+    for (const left of [null, ...all.filter((one) => one !== lead)]) {
+      const others = all.filter((one) => one !== lead && one !== left);
+      const asked = { ...lead, others, projectId: "even", oldestFirst: true, after, rows: PAGE };
+      expect(await store.serversByAttribute(asked)).toEqual({ servers: [], resumeAt: null });
+    }
+});

@@ -54,7 +54,7 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
   const ofSeveral = `select s.* from unnest($2::${typeOf(attribute)}[]) as w (value) cross join lateral (${inOrder}) s
         order by s.created_at ${created}, s.uuid ${byUuid} limit $1`;
   const found = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}${others.map((other) => `_${other.attribute}`).join("")}`,
+    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}${others.length === 0 ? "" : `_${others.map((other) => other.attribute[0]).join("")}`}`,
     text: `with scanned as materialized (
         ${otherValues.length === 0 ? inOrder : ofSeveral}
       )

@@ -1,4 +1,5 @@
 import type { Pool, PoolClient, QueryResultRow } from "pg";
+import { assert } from "../../../core/assert.ts";
 import { runStored } from "./run-stored.ts";
 import { retryConflicts } from "./transaction.ts";
 
@@ -8,6 +9,8 @@ export interface StoreQuery {
   readonly text: string;
   readonly values: readonly unknown[];
 }
+
+const NAME_LENGTH_MAX = 63;
 
 /** The rows of one statement, which is its own transaction and is repeated after a deadlock. Throws `StoreError`. */
 export function queryStored<Row extends QueryResultRow>(pool: Pool, query: StoreQuery): Promise<readonly Row[]> {
@@ -19,6 +22,8 @@ export async function queryRows<Row extends QueryResultRow>(
   client: Pool | PoolClient,
   query: StoreQuery,
 ): Promise<readonly Row[]> {
+  // Postgres cuts longer names off, so that two statements could share one, and each would fail on a connection that knows the other.
+  assert(query.name.length <= NAME_LENGTH_MAX, `the name of the statement ${query.name} is too long`);
   const { rows } = await client.query<Row>({ name: query.name, text: query.text, values: [...query.values] });
   return rows;
 }
