@@ -100,9 +100,12 @@ test("a guest is started without Cinder's answer, but neither while Cinder fills
   });
 });
 
-test("the guest of a server in ERROR, whose boot volume Cinder may be filling, is started only if Cinder says that it may be", async () => {
-  // A user waits for the reboot. A way back waits for nobody.
-  expect(await startedIn("ERROR", ["power", "start-source"], { reason: "silent" })).toEqual({
-    ...{ reasons: ["silent", "silent"], urgent: [false, true] },
-  });
-});
+test.each(["ERROR", "SOFT_DELETED"])(
+  "the guest of a server in %s, whose boot volume Cinder may be filling, is started only if Cinder says that it may be",
+  async (status) => {
+    // A user waits for the reboot. A way back waits for nobody.
+    expect(await startedIn(status, ["power", "start-source"], { reason: "silent" })).toEqual({
+      ...{ reasons: ["silent", "silent"], urgent: [false, true] },
+    });
+  },
+);

@@ -2,6 +2,7 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
+import type { ServerStatus } from "../../core/tasks/server.ts";
 import { volumeInDoubt } from "../../core/tasks/server-volumes.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
@@ -15,6 +16,8 @@ type Ask = AskEffect["ask"];
 type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: PlaceOf };
 
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
+/** The statuses of servers whose boot volume Cinder may be filling. A deleted server that is kept may have been in ERROR before. */
+const MAY_BE_FILLED: readonly ServerStatus[] = ["ERROR", "SOFT_DELETED"];
 /** Orders that wait for the neighbours and fail with them. There is a place to go back to, or nothing was begun. */
 const PATIENT: readonly Ask[] = [
   "prepare",
@@ -30,7 +33,8 @@ const PATIENT: readonly Ask[] = [
  * that did not run there before, and volumes in Cinder are connected there before the guest may get them. An order to a destination waits for this
  * and fails with it, since there is a place to go back to, and so does the attaching or replacing of a volume. Every other order is given all the same: the host
  * is the server's home, and a guest without its network is better than none. It is not given while Cinder fills a volume of the server with an image, or has failed to,
- * since both would write to the volume. A server in ERROR may be one whose boot volume Cinder was asked to fill, so its guest is started only if Cinder says that it may be.
+ * since both would write to the volume. A server in ERROR, or one that was deleted and is restored, may be one whose boot volume Cinder was asked to fill, so its guest is
+ * started only if Cinder says that it may be.
  *
  * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
  * guest of any other move is started only when its ports are connected, as far as builds wait for that. Direct ports are not awaited: Neutron's agent connects
@@ -164,8 +168,8 @@ export class OrderBinding {
 
   /** Whether the guest must not be started without an answer of Cinder. */
   #needsCinder(ask: Ask): boolean {
-    const { statusBefore, after } = this.#facts;
-    return statusBefore === "ERROR" && this.#starts(ask) && after.volumes.some((one) => one.isRoot && one.inCinder);
+    const { after } = this.#facts;
+    return mayBeFilled(this.#facts) && this.#starts(ask) && after.volumes.some((one) => one.isRoot && one.inCinder);
   }
 
   async #plugged(meeting: Promise<NeedsOutcome>, host: string, isWanted: () => boolean): Promise<NeedsOutcome> {
@@ -199,6 +203,13 @@ export class OrderBinding {
     return ask === "start-destination" || ask === "check-destination" || ask === "start-source";
   }
 }
+
+/** Whether the status of the server leaves open that Cinder still fills its boot volume for an operation that has ended. */
+export const mayBeFilled = ({ statusBefore }: Pick<OperationFacts, "statusBefore">): boolean =>
+  MAY_BE_FILLED.includes(statusBefore);
+
+/** Whether an order that may start a guest waits for Cinder, and fails with it. */
+export const waitsForCinder = (ask: Ask): boolean => PATIENT.includes(ask);
 
 /** The server's former host alone knows which of the two its guest has used. */
 const inDoubt = ({ volumeId, replacedBy }: ServerVolume): string =>

@@ -140,6 +140,20 @@ test("a hard reboot while Cinder is silent starts no guest of a server whose vol
   expect([(await cell.server(1)).status, cell.runsOn(1)]).toEqual(["ERROR", []]);
 });
 
+test("the restore of a server that was deleted while Cinder fills its volume starts no guest while Cinder is silent", async () => {
+  const attemptId = await overdue({ volumeConnectTimeoutMs: 1_000 });
+  await cell.operate({ server: 1, kind: "soft-delete" });
+  await cell.become(1, "SOFT_DELETED");
+  cinder.fate = () => "silent";
+  await cell.operate({ server: 1, kind: "restore" });
+  await eventually("the refusal", async () => /silent/.test((await failedAs()) ?? ""), PATIENT);
+  expect([(await cell.server(1)).status, cell.runsOn(1)]).toEqual(["SOFT_DELETED", []]);
+  cinder.fate = () => "answered";
+  cinder.fills.finish(true);
+  await cell.operate({ server: 1, kind: "restore" });
+  expect(await cell.become(1, "ACTIVE")).toMatchObject({ attemptId });
+});
+
 test("a second rebuild while Cinder still fills the volume for the first one does not ask Cinder before that has ended", async () => {
   await overdue();
   const { attemptId } = await cell.server(1);

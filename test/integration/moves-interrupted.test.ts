@@ -278,22 +278,31 @@ describe("a rebuild of a boot volume", () => {
     expect(ends).toEqual(new Set(["ACTIVE", "ERROR"]));
   });
 
-  const again: readonly OperationKind[] = ["hard-reboot", "rebuild", "reimage", "evacuate"];
+  const again: readonly OperationKind[] = ["hard-reboot", "rebuild", "reimage", "evacuate", "restore"];
   test.each(again)(
-    "that the conductor has given up too early lets a later %s start no guest before Cinder has filled the volume, in a hundred orders",
+    "that the conductor has given up too early lets a later %s start no guest before Cinder has filled the volume, also while Cinder is silent at times, in a hundred orders",
     async (kind) => {
       const ends = new Set<unknown>();
       let early = 0;
       for (let seed = 1; seed <= 100; seed += 1) {
         let state = seed * 2_654_435_761;
-        const world = await begun("reimage", (limit) => {
+        const random = (limit: number): number => {
           state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
           return Math.floor((state / 2 ** 31) * limit);
-        });
+        };
+        const world = await begun("reimage", random);
         [world.failures, world.cinder.fillLag, world.cinder.isLate] = [10, 20, true];
-        const isOver = async () => (await statusOf(world, "taskState")) === null;
-        for (let steps = 0; steps < 100 && !(await isOver()); steps += 1) await world.step();
+        const rest = async () => {
+          const isOver = async () => (await statusOf(world, "taskState")) === null;
+          for (let steps = 0; steps < 100 && !(await isOver()); steps += 1) await world.step();
+        };
+        await rest();
+        for (const before of BEFORE[kind] ?? []) {
+          await world.request({ server: 0, kind: before });
+          await rest();
+        }
         if (kind === "evacuate") await world.hostDies(0);
+        world.cinder.isSilent = () => random(3) === 0;
         const isFilling = world.cinder.isFilling(serverId(0));
         if ((await world.request({ server: 0, kind, hosts: HOSTS })) === "begun" && isFilling) early += 1;
         world.cinder.isLate = false;

@@ -4,6 +4,7 @@ import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { attemptStartedAt } from "../../core/tasks/starts-guest.ts";
 import type { AskEffect } from "../../services/conductor/operation-orders.ts";
+import { mayBeFilled, waitsForCinder } from "../../services/conductor/order-binding.ts";
 import type { ModelHost, VolumeInUse } from "./model-host.ts";
 
 /** One volume that is being filled: for which task, and who waits for it. */
@@ -23,6 +24,8 @@ export class ModelCinder {
   /** How often other things happen before Cinder has filled a volume, and whether that is longer than a conductor waits. */
   fillLag = 0;
   isLate = false;
+  /** Whether Cinder does not answer a conductor that asks it before an order. */
+  isSilent = (): boolean => false;
   /** The boot volumes that Cinder is filling with images, by their servers. */
   readonly #fills = new Map<string, Fill>();
 
@@ -77,10 +80,14 @@ export class ModelCinder {
     for (const tell of fill.waiting) tell();
   }
 
-  /** Whether a conductor learns from Cinder at this moment that it may not give an order by which a guest could run. */
+  /**
+   * Whether a conductor may not give an order by which a guest could run at this moment: Cinder fills the volume, or it is silent, and the order is one that waits for it, or
+   * the server one that may be such a server.
+   */
   forbids(facts: OperationFacts, { ask, stage, selection }: Pick<AskEffect, "ask" | "stage" | "selection">): boolean {
     const starts = ask === "prepare" || attemptStartedAt(facts, stage, selection) !== undefined;
-    return starts && this.#fills.has(facts.after.uuid);
+    if (!starts) return false;
+    return this.isSilent() ? waitsForCinder(ask) || mayBeFilled(facts) : this.#fills.has(facts.after.uuid);
   }
 
   isFilling(serverUuid: string): boolean {
