@@ -207,3 +207,23 @@ test("a rebuild is overtaken by the server's end, which deletes the volume when 
   cinder.fills.finish(true);
   await isIn(disk, undefined);
 });
+
+test("a volume that several servers may have is attached to no other one while Cinder fills it for a rebuild", async () => {
+  const other = await rebuilding();
+  const { after, disk, rebuild, isDone } = await rebuilding();
+  cinder.putVolume({ ...find(disk)!, isMultiattach: true });
+  cinder.holdsReimages = true;
+  await rebuild(after, 93);
+  await isIn(disk, "downloading");
+  const body = { volumeAttachment: { volumeId: disk } };
+  const attach = () => cloud.call("POST", `/v2.1/servers/${other.server}/os-volume_attachments`, body, 93);
+  const refused = await attach();
+  expect([refused.status, refused.json.conflictingRequest.message]).toEqual([
+    ...[409, expect.stringMatching(`^Cinder fills volume ${disk}, .*downloading.*try again`)],
+  ]);
+  expect([find(disk)?.status, cinder.fills.disturbances]).toEqual(["downloading", []]);
+  cinder.fills.finish(true);
+  await isDone();
+  expect((await attach()).status).toBe(200);
+  await eventually("the other server to have it", () => find(disk)?.attachedTo.length === 2, PATIENT);
+});

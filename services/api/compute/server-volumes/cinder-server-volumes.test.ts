@@ -11,6 +11,12 @@ import { CinderServerVolumes } from "./cinder-server-volumes.ts";
 const OWN = { callerToken: null, requestId: null };
 const SERVER = randomUUID();
 
+const call = {
+  identity: { projectId: "one", userId: "u", isAdmin: false },
+  token: "t",
+  requestId: "req",
+} as KnownCall;
+
 /** Cinder, with what happens elsewhere while one question for attachments is under way. */
 class SlowCinder extends MemoryBlockStorage {
   beforeList: () => Promise<void> = async () => {};
@@ -140,6 +146,21 @@ describe("the boot volume of a server that is gone, which Cinder fills with an i
     expect([stillFilled, cinder.fills.disturbances]).toEqual([[], []]);
   });
 
+  test("is reserved for no other server meanwhile, though several may have it", async () => {
+    cinder.putVolume({ ...cinder.all()[0]!, isMultiattach: true });
+    const other = { serverUuid: randomUUID(), cell: "north", attachmentId: randomUUID(), mappingUuid: randomUUID() };
+    const wanted = { ...other, device: "/dev/vdb", tag: null, deleteOnTermination: false, taskId: randomUUID() };
+    const reserve = async () => api().reserve((await api().find([volumeId], call))[0]!, wanted, call);
+    expect(await reserve()).toMatchObject({
+      ...{ kind: "refused", fault: { status: 409, message: expect.stringMatching(/downloading.* try again/) } },
+    });
+    expect([(await store.volumes([volumeId])).length, cinder.fills.disturbances]).toEqual([1, []]);
+    // Nobody has a volume that Cinder fills for the first time.
+    const fresh = cinder.putVolume({ projectId: "one", isMultiattach: true, status: "downloading" }).id;
+    const outcome = await api().reserve((await api().find([fresh], call))[0]!, wanted, call);
+    expect(outcome.kind).toBe("reserved");
+  });
+
   test("is given back and kept when Cinder does not end, and an operator is told what to do", async () => {
     nowMs += 60 * 60_000 - 1;
     expect([await end(), stillFilled]).toEqual([null, []]);
@@ -151,11 +172,6 @@ describe("the boot volume of a server that is gone, which Cinder fills with an i
 });
 
 describe("a volume that is made with a server", () => {
-  const call = {
-    identity: { projectId: "one", userId: "u", isAdmin: false },
-    token: "t",
-    requestId: "req",
-  } as KnownCall;
   const wanted = { name: `${SERVER}-blank-vol-0`, source: { kind: "blank" }, sizeGib: 3, volumeType: null } as const;
   const attachment = () => ({
     ...{ serverUuid: SERVER, cell: "", taskId: SERVER, attachmentId: randomUUID(), mappingUuid: randomUUID() },

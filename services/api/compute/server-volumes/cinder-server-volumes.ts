@@ -150,6 +150,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
   }
 
   override async reserve(volume: FoundRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
+    if (await this.#isRefilled(volume)) return { kind: "refused", fault: refilled(volume.id) };
     const kept = await this.#keep(volume, attachment);
     if (kept !== "reserved") return { kind: kept };
     const { serverUuid, taskId } = attachment;
@@ -166,6 +167,14 @@ export class CinderServerVolumes extends OwnServerVolumes {
     if (outcome.kind === "unknown") return { kind: "unknown" };
     const fault = outcome.kind === "forbidden" ? new Fault(403, outcome.why) : badRequest(outcome.why);
     return { kind: "refused", fault };
+  }
+
+  /**
+   * Whether Cinder fills a volume that a server has with an image. A reservation for another server would let Cinder show a status that hides it, so that a guest of the first
+   * server could be started meanwhile.
+   */
+  async #isRefilled({ id, isMultiattach, cinderStatus }: FoundRecord): Promise<boolean> {
+    return isMultiattach && cinderStatus === FILLING && (await this.#store.volumes([id])).length > 0;
   }
 
   async #keep(volume: FoundRecord, attachment: NewAttachment): Promise<ReserveOutcome> {
@@ -331,6 +340,10 @@ export class CinderServerVolumes extends OwnServerVolumes {
   }
 }
 
+const refilled = (volumeId: string): Fault =>
+  conflict(
+    `Cinder fills volume ${volumeId}, which a server has, with an image (its status is ${FILLING}): wait until it has another status, and try again.`,
+  );
 const alreadyReserved = (volumeId: string): Fault =>
   conflict(
     `Volume ${volumeId} is reserved for this server already: wait until the earlier replacement has ended, and try again.`,
