@@ -137,6 +137,8 @@ export function requestListContract(current: () => ApiStore): void {
       const [first] = await store.requests([serverId(1)]);
       expect(await list({ changedSinceMs: first!.updatedAtMs })).toContain(serverId(1));
       expect(await list({ changedSinceMs: first!.updatedAtMs + 3_600_000, projectId: "a" })).toEqual([]);
+      expect(await list({ changedBeforeMs: first!.updatedAtMs, projectId: "a" })).toContain(serverId(1));
+      expect(await list({ changedBeforeMs: first!.updatedAtMs - 1, projectId: "a" })).not.toContain(serverId(1));
     });
   });
 

@@ -4,7 +4,7 @@ import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE, type ConsumerOwner } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { Deletion } from "../../core/stores/api/api-store.ts";
-import type { Closing, Dispatch } from "../../core/stores/cell/cell-store.ts";
+import type { ChangesQuery, Closing, Dispatch } from "../../core/stores/cell/cell-store.ts";
 import { PLAIN_REQUEST } from "../../core/tasks/server-spec.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
@@ -115,3 +115,8 @@ export function swapTo(server: number, host: number, vcpus = 1): AllocationChang
 /** The cell's confirmation that these servers are gone. */
 export const goneFrom = (cell: string | null, servers: readonly string[]): Deletion[] =>
   servers.map((serverUuid) => ({ cell, serverUuid }));
+
+/** All changes of servers since a time, of which there may be 100. */
+export function changesSince(sinceMs: number): ChangesQuery {
+  return { sinceMs, beforeMs: null, deleted: false, projectId: null, looksMax: 100, msMax: 30_000 };
+}

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
-import { attemptIdOf } from "../../core/tasks/server.ts";
+import type { ChangesQuery } from "../../core/stores/cell/cell-store.ts";
+import { attemptIdOf, type Server } from "../../core/tasks/server.ts";
 import {
+  changesSince,
   closingOf,
   conductorId,
   deleteTask,
@@ -138,7 +140,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([0, 0, 0]);
       expect(await store.servers([serverId(1)])).toEqual([]);
       expect(await store.homes([serverId(1)])).toEqual([]);
-      expect(await store.serversChangedSince(0, 10)).toEqual([]);
+      expect(await store.serversChanged(changesSince(0))).toEqual({ kind: "found", servers: [] });
     });
 
     test("holds for its assignment and earlier ones, and a higher one opens the cell to the server again", async () => {
@@ -275,15 +277,48 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     expect(attempts.map((attempt) => attempt.serverUuid)).toEqual([serverId(1), serverId(2)]);
   });
 
-  test("changed servers are returned from the given millisecond on, with the oldest change first", async () => {
+  test("changed servers are returned from one given millisecond to another, with the oldest change first", async () => {
     const { store } = cell();
     for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
     await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
-    const all = await store.serversChangedSince(0, 10);
-    expect(all.map((server) => server.uuid)).toEqual([2, 3, 1].map(serverId));
-    expect(await store.serversChangedSince(0, 2)).toEqual(all.slice(0, 2));
-    const last = all[2]!.updatedAtMs;
-    expect((await store.serversChangedSince(last, 10)).map((server) => server.uuid)).toContain(serverId(1));
-    expect(await store.serversChangedSince(last + 1, 10)).toEqual([]);
+    const of = async (query: Partial<ChangesQuery>): Promise<readonly Server[]> => {
+      const answer = await store.serversChanged({ ...changesSince(0), ...query });
+      if (answer.kind !== "found") throw new Error(`the answer is ${answer.kind}`);
+      return answer.servers;
+    };
+    const all = await of({});
+    expect(all).toEqual(await store.servers([2, 3, 1].map(serverId)));
+    const [first, last] = [all[0]!.updatedAtMs, all[2]!.updatedAtMs];
+    expect((await of({ sinceMs: last })).map((server) => server.uuid)).toContain(serverId(1));
+    expect(await of({ sinceMs: last + 1 })).toEqual([]);
+    expect(await of({ beforeMs: last })).toEqual(all);
+    expect((await of({ beforeMs: first })).map((server) => server.uuid)).toContain(serverId(2));
+    expect(await of({ beforeMs: first - 1 })).toEqual([]);
+    expect(await of({ sinceMs: first, beforeMs: last, projectId: all[0]!.spec.projectId })).toEqual(all);
+    expect(await of({ projectId: "another" })).toEqual([]);
+  });
+
+  test("no changed servers are returned when there are more than may be looked at, whatever their project is", async () => {
+    const { store } = cell();
+    for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
+    expect(await store.serversChanged({ ...changesSince(0), looksMax: 3 })).toHaveProperty("servers.length", 3);
+    for (const projectId of [null, "another"])
+      expect(await store.serversChanged({ ...changesSince(0), projectId, looksMax: 2 })).toEqual({ kind: "too-many" });
+  });
+
+  test("of the changed servers, only those that are deleted are returned and counted when these are asked for", async () => {
+    const { store } = cell();
+    for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
+    const deleted = { ...changesSince(0), deleted: true, looksMax: 1 };
+    expect(await store.serversChanged(deleted)).toEqual({ kind: "found", servers: [] });
+    await store.requestDelete([deleteTask(2, 9)]);
+    expect(await store.serversChanged(deleted)).toEqual({ kind: "found", servers: [] });
+    await store.commitDeleted([tenureOf(await cell().take(9))]);
+    const found = await store.serversChanged(deleted);
+    expect(found).toEqual({ kind: "found", servers: await store.servers([serverId(2)]) });
+    const [server] = await store.servers([serverId(2)]);
+    expect(server?.status).toBe("DELETED");
+    const later = { ...deleted, sinceMs: server!.updatedAtMs + 1 };
+    expect(await store.serversChanged(later)).toEqual({ kind: "found", servers: [] });
   });
 }

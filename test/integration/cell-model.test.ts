@@ -8,7 +8,7 @@ import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
-import { hostTree, serverId } from "../contract/cell-fixtures.ts";
+import { changesSince, hostTree, serverId } from "../contract/cell-fixtures.ts";
 import { type CellCall, cellCalls, type Drawn, HOSTS, perform, SERVERS } from "../rigs/cell-calls.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { emptyCellTables } from "../rigs/empty-cell.ts";
@@ -96,10 +96,11 @@ function postgresBody(): Body {
 
 async function dumpOf({ store, ledger, tasks }: Body): Promise<unknown> {
   const uuids = SERVERS.map(serverId);
+  const changed = await store.serversChanged(changesSince(0));
   return withoutTimes({
     ledger: await ledger.dump(),
     servers: await store.servers(uuids),
-    changed: (await store.serversChangedSince(0, 100)).map((server) => server.uuid).sort(),
+    changed: changed.kind === "found" && changed.servers.map((server) => server.uuid).sort(),
     homes: await store.homes(uuids),
     attempts: await Promise.all(uuids.map((uuid) => store.attempts(uuid))),
     closed: await store.close(uuids.map((serverUuid) => ({ serverUuid, assignment: 0 }))),

@@ -19,7 +19,8 @@ export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery,
     !record.softlyDeleted &&
     (projectId === null || record.spec.projectId === projectId) &&
     record.spec.name.includes(nameContains) &&
-    record.updatedAtMs >= changedSinceMs
+    record.updatedAtMs >= changedSinceMs &&
+    record.updatedAtMs <= (query.changedBeforeMs ?? Number.POSITIVE_INFINITY)
   );
 }
 

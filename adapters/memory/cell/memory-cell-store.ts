@@ -3,6 +3,8 @@ import { compare } from "../../../core/ledger/ledger-state.ts";
 import type {
   ActiveOutcome,
   CellStore,
+  ChangedServers,
+  ChangesQuery,
   CloseOutcome,
   Closing,
   CommitOutcome,
@@ -119,8 +121,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     return uuids.map((uuid) => this.look(uuid)).filter((server) => server !== null);
   }
 
-  async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
-    return serverReads.serversChangedSince(this.cell, sinceMs, limit);
+  async serversChanged(query: ChangesQuery): Promise<ChangedServers> {
+    return serverReads.serversChanged(this.cell, query);
   }
 
   readonly serversOfPeriod: CellStore["serversOfPeriod"] = async (query) =>

@@ -1,5 +1,11 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
-import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stores/cell/cell-store.ts";
+import type {
+  ChangedServers,
+  ChangesQuery,
+  PeriodQuery,
+  PeriodStretch,
+  StatusQuery,
+} from "../../../core/stores/cell/cell-store.ts";
 import {
   type AttributeQuery,
   type AttributeStretch,
@@ -21,13 +27,19 @@ export function serverOf(row: ServerRow | undefined): Server | null {
   return row === undefined || row.status === "CLOSED" ? null : { ...row, status: row.status };
 }
 
-export function serversChangedSince(cell: CellState, sinceMs: number, limit: number): readonly Server[] {
-  return [...cell.servers.values()]
-    .filter((row) => row.updatedAtMs >= sinceMs)
+export function serversChanged(cell: CellState, query: ChangesQuery): ChangedServers {
+  const { sinceMs, beforeMs, deleted, projectId, looksMax } = query;
+  const servers = [...cell.servers.values()]
+    .filter((row) => row.updatedAtMs >= sinceMs && row.updatedAtMs <= (beforeMs ?? Number.POSITIVE_INFINITY))
+    .filter((row) => !deleted || row.deletedAtMs !== null || row.status === "SOFT_DELETED")
     .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.uuid, b.uuid))
     .map(serverOf)
-    .filter((server) => server !== null)
-    .slice(0, limit);
+    .filter((server) => server !== null);
+  if (servers.length > looksMax) return { kind: "too-many" };
+  return {
+    kind: "found",
+    servers: servers.filter(({ spec }) => projectId === null || spec.projectId === projectId),
+  };
 }
 
 export function serversOfPeriod(cell: CellState, query: PeriodQuery): PeriodStretch {

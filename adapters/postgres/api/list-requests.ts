@@ -134,9 +134,11 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     if (open !== null) shape += "_few";
     shape += "_open";
   }
-  if (query.changedSinceMs !== undefined) {
-    where("changed", (p) => `updated_at >= to_timestamp(${p}::float8 / 1000)`, query.changedSinceMs);
-  }
+  const times = changeTimesOf(query);
+  for (const [is, atMs] of times) where("changed", (p) => `updated_at ${is} to_timestamp(${p}::float8 / 1000)`, atMs);
+  // No order, so that a search among very many changes ends with the last row that it may return.
+  if (times.length > 0 && query.marker === null)
+    from = `(select * from ${from} where ${conditions.join(" and ")} limit $${values.push(query.limit)}) requests`;
   if (query.marker !== null) {
     const [marker] = await readRequests(pool, [query.marker]);
     if (marker === undefined) return [];
@@ -148,8 +150,17 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     text: `select ${REQUEST_COLUMNS} from ${from} where ${conditions.join(" and ")}
       order by ${BY[order].forwards} limit $${values.length + 1}`,
     values: [...values, query.limit],
+    // A kept plan cannot know whether a time is that of few changes or of all.
+    isPlannedEachTime: times.length > 0,
   });
   return rows.map(requestOf);
+}
+
+/** The times between which the requests changed, with what compares them with that. */
+function changeTimesOf({ changedSinceMs, changedBeforeMs }: RequestQuery): readonly (readonly [">=" | "<", number])[] {
+  const since = changedSinceMs === undefined ? [] : [[">=", changedSinceMs] as const];
+  // Postgres's times are finer than milliseconds.
+  return changedBeforeMs === undefined ? since : [...since, ["<", changedBeforeMs + 1] as const];
 }
 
 /**

@@ -127,3 +127,19 @@ test("a list by any filters, with any others, is read on a connection that has r
       expect(await store.serversByAttribute(asked)).toEqual({ servers: [], resumeAt: null });
     }
 });
+
+test("a plan made without the values reads what a page looks at, too", async () => {
+  await pool.query("set plan_cache_mode = force_generic_plan");
+  try {
+    for (const query of [user, image, key, { ...user, others: [image] }]) {
+      await store.serversByAttribute({ ...query, projectId: null, oldestFirst: false, after: null, rows: PAGE });
+      expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+    }
+    await store.serversOfPeriod({
+      ...{ beginMs: FIRST_MS, endMs: Date.now(), projectId: null, after: null, rows: PAGE },
+    });
+    expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+  } finally {
+    await pool.query("reset plan_cache_mode");
+  }
+});

@@ -75,6 +75,7 @@ import {
   raiseRevisions,
   readIncarnation,
 } from "./quarantine.ts";
+import { readServersChanged } from "./read-changed-servers.ts";
 import { readClaimed } from "./read-claimed.ts";
 import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
 import { readFencedSources, readOrphans } from "./read-orphans.ts";
@@ -85,7 +86,6 @@ import {
   readServerCountByHost,
   readServers,
   readServersByStatus,
-  readServersChangedSince,
   readServersOfPeriod,
 } from "./read-servers.ts";
 import {
@@ -148,9 +148,7 @@ export class PostgresCellStore implements CellStore {
     return readServers(this.#pool, uuids);
   }
 
-  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
-    return readServersChangedSince(this.#pool, sinceMs, limit);
-  }
+  readonly serversChanged: CellStore["serversChanged"] = (query) => readServersChanged(this.#pool, query);
 
   serversOfPeriod(query: PeriodQuery): Promise<PeriodStretch> {
     return readServersOfPeriod(this.#pool, query);

@@ -9,7 +9,7 @@ import type {
 } from "../../../core/stores/cell/listed-servers.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
-import { SERVER_COLUMNS, type StoredServer, storedServerOf } from "./read-servers.ts";
+import { type StoredServer, serversAt, storedServerOf } from "./read-servers.ts";
 
 const KEY = "message_late_field(spec, 24)";
 
@@ -65,8 +65,7 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
         order by created_at ${byUuid === "asc" ? "asc" : "desc"}, uuid ${byUuid === "asc" ? "desc" : "asc"} limit 1
       ) l (last_uuid, last_created_at_ms) on true
       left join (
-        select ${SERVER_COLUMNS} from servers
-        where uuid in (select uuid from scanned where passes and status <> 'CLOSED'${ofProject})
+        ${serversAt(`select uuid from scanned where passes and status <> 'CLOSED'${ofProject}`)}
       ) r on true
       order by r.created_at_ms ${created}, r.uuid ${byUuid}`,
     values,

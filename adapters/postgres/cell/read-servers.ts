@@ -34,6 +34,13 @@ export const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id,
   .map((column) => selectMs(column))
   .join(", ")}`;
 
+/**
+ * SQL that reads the servers with these UUIDs by their keys. With "offset 0" it never becomes a join, for which a plan that Postgres keeps without the
+ * values may read all servers.
+ */
+export const serversAt = (uuids: string): string =>
+  `select r.* from (${uuids}) u cross join lateral (select ${SERVER_COLUMNS} from servers where uuid = u.uuid offset 0) r`;
+
 export async function readServers(pool: Pool, uuids: readonly string[]): Promise<readonly Server[]> {
   const rows = await queryStored<StoredServer>(pool, {
     name: "servers",
@@ -45,17 +52,6 @@ export async function readServers(pool: Pool, uuids: readonly string[]): Promise
     .map((uuid) => byUuid.get(uuid.toLowerCase()))
     .filter((row) => row !== undefined)
     .map(storedServerOf);
-}
-
-export async function readServersChangedSince(pool: Pool, sinceMs: number, limit: number): Promise<readonly Server[]> {
-  const rows = await queryStored<StoredServer>(pool, {
-    name: "servers_changed_since",
-    text: `select ${SERVER_COLUMNS} from servers
-      where updated_at >= to_timestamp($1::float8 / 1000) and status <> 'CLOSED'
-      order by updated_at, uuid limit $2`,
-    values: [sinceMs, limit],
-  });
-  return rows.map(storedServerOf);
 }
 
 /** Cost: one round trip and a look at `rows` servers in the order of the primary key. Only the servers that match are decoded. */
@@ -77,12 +73,10 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
         select count(*)::int as scanned, (select uuid from scanned order by uuid desc limit 1) as last_uuid from scanned
       ) s
       left join (
-        select ${SERVER_COLUMNS} from servers where uuid in (
-          select uuid from scanned
+        ${serversAt(`select uuid from scanned
           where launched_at < to_timestamp($4::float8 / 1000) and status <> 'CLOSED'
             and (deleted_at is null or deleted_at > to_timestamp($3::float8 / 1000))
-            and ($5::text is null or project_id = $5)
-        )
+            and ($5::text is null or project_id = $5)`)}
       ) r on true
       order by r.uuid`,
     values: [query.after ?? LEAST_UUID, query.rows, query.beginMs, query.endMs, query.projectId],

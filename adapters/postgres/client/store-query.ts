@@ -8,6 +8,8 @@ export interface StoreQuery {
   readonly name: string;
   readonly text: string;
   readonly values: readonly unknown[];
+  /** Postgres plans the statement with its values each time, instead of keeping it prepared. For rare statements whose values decide on the best plan. */
+  readonly isPlannedEachTime?: boolean;
 }
 
 const NAME_LENGTH_MAX = 63;
@@ -22,9 +24,10 @@ export async function queryRows<Row extends QueryResultRow>(
   client: Pool | PoolClient,
   query: StoreQuery,
 ): Promise<readonly Row[]> {
+  const { name, text, values, isPlannedEachTime = false } = query;
   // Postgres cuts longer names off, so that two statements could share one, and each would fail on a connection that knows the other.
-  assert(query.name.length <= NAME_LENGTH_MAX, `the name of the statement ${query.name} is too long`);
-  const { rows } = await client.query<Row>({ name: query.name, text: query.text, values: [...query.values] });
+  assert(name.length <= NAME_LENGTH_MAX, `the name of the statement ${name} is too long`);
+  const { rows } = await client.query<Row>({ ...(!isPlannedEachTime && { name }), text, values: [...values] });
   return rows;
 }
 

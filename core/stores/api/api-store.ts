@@ -160,8 +160,10 @@ export interface RequestQuery {
   readonly failed?: true;
   /** Only requests that are on their way to a cell, or have not been seen there yet. */
   readonly open?: true;
-  /** Only requests that changed at this time or later. */
+  /** Only requests that changed at this time or later. If more than `limit` did, any `limit` of them are returned. */
   readonly changedSinceMs?: number;
+  /** The same for requests that last changed at this time or before. */
+  readonly changedBeforeMs?: number;
 }
 
 /** The end is not part of it. */

@@ -108,11 +108,32 @@ export interface PeriodStretch {
   readonly resumeAt: string | null;
 }
 
+/** Which changed servers are asked for, and how much a cell may do to find them. */
+export interface ChangesQuery {
+  /** Both are inclusive. */
+  readonly sinceMs: number;
+  readonly beforeMs: number | null;
+  /** Only servers that are DELETED or SOFT_DELETED. */
+  readonly deleted: boolean;
+  /** Null for the servers of all projects. */
+  readonly projectId: string | null;
+  /** The most servers of the time, whatever their project is. */
+  readonly looksMax: number;
+  /** How long the database may search. */
+  readonly msMax: number;
+}
+
+/** `too-many` when more than `looksMax` servers were changed in the time, and `too-slow` when the database was still searching after `msMax`. */
+export type ChangedServers =
+  | { readonly kind: "found"; readonly servers: readonly Server[] }
+  | { readonly kind: "too-many" }
+  | { readonly kind: "too-slow" };
+
 export interface ServerStore {
   /** Servers that are or were (DELETED) in this cell, in the order of the UUIDs. */
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
-  /** At most `limit` servers, the oldest change first, including DELETED ones. `sinceMs` is inclusive. */
-  serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  /** The servers that were changed in a time, the oldest change first, including DELETED ones. */
+  serversChanged(query: ChangesQuery): Promise<ChangedServers>;
   /**
    * The servers, in the order of their UUIDs, that were launched before the end of the period and were not deleted before its begin. One
    * call looks at a fixed number of servers, so its time is bounded however few of them match.

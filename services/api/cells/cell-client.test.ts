@@ -5,6 +5,7 @@ import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
 import { createLogger } from "../../../runtime/logger.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { changesSince } from "../../../test/contract/cell-fixtures.ts";
 import { ApiEvents } from "../events.ts";
 import { CellClient } from "./cell-client.ts";
 
@@ -48,7 +49,8 @@ test("gives up a cell that is silent, leaves it alone for a while, and then asks
   expect(await asking).toEqual({ kind: "unreachable" });
   store.servers = answers;
   clock.advance(2_999);
-  expect([await client.servers([]), asked]).toEqual([{ kind: "unreachable" }, 1]);
+  // The second one is the small question that would have opened the cell again at once.
+  expect([await client.servers([]), asked]).toEqual([{ kind: "unreachable" }, 2]);
   clock.advance(1);
   expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
 });
@@ -61,4 +63,70 @@ test("counts the failures of a cell from 0, before there is any", async () => {
   const bus = new MemoryBroker(clock).connect();
   new CellClient({ name: "cell-1", store, bus, view: null }, { clock, events }, { deadlineMs: 1_000, retryMs: 1_000 });
   expect(await registry.metrics()).toContain('berth_api_cell_unreachable_total{cell="cell-1",service="api"} 0');
+});
+
+/** A client of a cell whose store is changed. */
+function cellWith(overrides: (store: MemoryCellStore) => void) {
+  const clock = new ManualClock();
+  const registry = createRegistry({ service: "api", withProcess: false });
+  const events = new ApiEvents(createLogger({ name: "test", level: "silent" }), registry);
+  const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
+  overrides(store);
+  const cell = { name: "cell-1", store, bus: new MemoryBroker(clock).connect(), view: null };
+  return { clock, client: new CellClient(cell, { clock, events }, { deadlineMs: 1_000, retryMs: 60_000 }) };
+}
+const turn = () => new Promise(setImmediate);
+const never = () => new Promise<never>(() => {});
+
+test("stays open for others when one question alone came too late, and the cell has answered another meanwhile", async () => {
+  let asked = 0;
+  const { clock, client } = cellWith((store) => {
+    const servers = store.servers.bind(store);
+    // The answer to a small question would open the cell again.
+    store.servers = (uuids) => {
+      asked += 1;
+      return asked === 1 ? servers(uuids) : never();
+    };
+    store.hosts = never;
+  });
+  const slow = client.hosts();
+  clock.advance(1);
+  expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+  clock.advance(999);
+  expect(await slow).toEqual({ kind: "unreachable" });
+  expect(await client.serverCountByHost()).toEqual({ kind: "answer", value: new Map() });
+  expect(asked).toBe(1);
+});
+
+test("opens again as soon as the cell answers a small question after one that came too late", async () => {
+  const { clock, client } = cellWith((store) => {
+    store.hosts = never;
+  });
+  const slow = client.hosts();
+  clock.advance(1_000);
+  expect(await slow).toEqual({ kind: "unreachable" });
+  await turn();
+  expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+});
+
+test("a few questions about changes are under way at a time, and the others are given up before they are late", async () => {
+  const ends: (() => void)[] = [];
+  const { clock, client } = cellWith((store) => {
+    store.serversChanged = () =>
+      new Promise((resolve) => void ends.push(() => resolve({ kind: "found", servers: [] })));
+  });
+  const { msMax: _, ...query } = changesSince(0);
+  const answers = Promise.all(Array.from({ length: 7 }, () => client.serversChanged(query)));
+  for (let turns = 0; turns < 10; turns += 1) await turn();
+  expect(ends).toHaveLength(4);
+  ends.shift()?.();
+  for (let turns = 0; turns < 10; turns += 1) await turn();
+  expect(ends).toHaveLength(4);
+  clock.advance(301);
+  for (const end of ends) end();
+  expect((await answers).map((answer) => answer.kind === "answer" && answer.value.kind)).toEqual([
+    ...["found", "found", "found", "found", "found"],
+    ...["too-slow", "too-slow"],
+  ]);
+  expect(ends).toHaveLength(4);
 });

@@ -1,7 +1,13 @@
 import { cellConsolesSubject } from "../../../adapters/nats/streams.ts";
 import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
-import type { DeleteOutcome, PeriodQuery, PeriodStretch } from "../../../core/stores/cell/cell-store.ts";
+import type {
+  ChangedServers,
+  ChangesQuery,
+  DeleteOutcome,
+  PeriodQuery,
+  PeriodStretch,
+} from "../../../core/stores/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
@@ -11,7 +17,7 @@ import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import { BusError } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { withDeadline } from "../../../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { encodeMessage } from "../../../runtime/encode-message.ts";
 import type { ApiEvents } from "../events.ts";
 import type { CellPort } from "../ports.ts";
@@ -30,13 +36,18 @@ const INTERFACES_MS = 20_000;
 const CONSOLE_ASKS_MAX = 3;
 /** Factor by which questions about all hosts may take longer than users' questions. */
 const ADMIN_PATIENCE = 5;
+/** The shares of the deadline that a question about changes may wait for others, and then take. Together they are less than the deadline. */
+const CHANGES_WAIT = 0.3;
+const CHANGES_TAKE = 0.6;
+const CHANGES_AT_A_TIME = 4;
 
 /**
  * Sends the api's questions to one cell. Single questions that arrive together go as one query, each with a deadline.
  *
  * It has two modes: reachable, and shut. A question that failed or came too late shuts the cell for `retryMs`. Questions in this time get
  * `unreachable` at once, so that a dead cell costs a list one deadline and not one per request. The first question after that time opens
- * the cell again, or shuts it for another `retryMs`.
+ * the cell again, or shuts it for another `retryMs`. A question that was slow by itself does not shut the cell for others: the cell stays open when it has
+ * answered a later question meanwhile, and otherwise opens again as soon as it answers a small one.
  */
 export class CellClient {
   readonly name: string;
@@ -50,6 +61,9 @@ export class CellClient {
   readonly #begins: Batcher<BeginOperation, BeginOutcome>;
   readonly #holdings: Batcher<string, Holding | null>;
   readonly #claims: Batcher<string, AllocationRequest | null>;
+  readonly #changes: Batcher<{ readonly query: ChangesQuery; readonly dueMs: number }, ChangedServers>;
+  /** When the cell was asked the latest question that it has answered. */
+  #answeredMs = Number.NEGATIVE_INFINITY;
   #shutUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -72,6 +86,13 @@ export class CellClient {
     });
     this.#holdings = new Batcher({ run: (uuids) => cell.store.holdings(uuids), maxItems: 1000 });
     this.#claims = new Batcher({ run: (attemptIds) => cell.store.claimed(attemptIds), maxItems: 1000 });
+    this.#changes = new Batcher({
+      run: async ([asked]) => [
+        this.#clock.monotonic() > asked!.dueMs ? { kind: "too-slow" } : await cell.store.serversChanged(asked!.query),
+      ],
+      maxItems: 1,
+      concurrency: CHANGES_AT_A_TIME,
+    });
     this.#deletes = new Batcher({
       run: (tasks) => cell.store.requestDelete(tasks),
       maxItems: 200,
@@ -90,8 +111,15 @@ export class CellClient {
     return this.#ask(() => this.#cell.store.servers(uuids));
   }
 
-  serversChangedSince(sinceMs: number, limit: number): Promise<CellAnswer<readonly Server[]>> {
-    return this.#ask(() => this.#cell.store.serversChangedSince(sinceMs, limit));
+  /**
+   * Reads the servers that were changed in a time. Few such questions are under way at a time, since each may take long and they would use all
+   * connections to the database: `too-slow` is also the answer when others have used up the time.
+   */
+  serversChanged(query: Omit<ChangesQuery, "msMax">): Promise<CellAnswer<ChangedServers>> {
+    const { deadlineMs } = this.#settings;
+    const msMax = deadlineMs * CHANGES_TAKE;
+    const dueMs = this.#clock.monotonic() + deadlineMs * CHANGES_WAIT;
+    return this.#ask(() => this.#changes.submit({ query: { ...query, msMax }, dueMs }));
   }
 
   /** Reads servers that ran in a period. Like questions about all hosts, this may take longer and does not shut the cell. */
@@ -210,14 +238,34 @@ export class CellClient {
     question: () => Promise<Value>,
     { deadlineMs, shuts } = { deadlineMs: this.#settings.deadlineMs, shuts: true },
   ): Promise<CellAnswer<Value>> {
-    if (this.#clock.monotonic() < this.#shutUntilMs) return { kind: "unreachable" };
+    const askedMs = this.#clock.monotonic();
+    if (askedMs < this.#shutUntilMs) return { kind: "unreachable" };
     try {
       const value = await withDeadline(question(), deadlineMs, `cell ${this.name}`, this.#clock);
+      this.#answeredMs = Math.max(this.#answeredMs, askedMs);
       return { kind: "answer", value };
     } catch (error) {
-      if (shuts) this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
+      if (shuts) this.#shut(askedMs, error);
       this.#events.cellUnreachable(this.name, error);
       return { kind: "unreachable" };
     }
+  }
+
+  #shut(askedMs: number, error: unknown): void {
+    const isLate = error instanceof DeadlineError;
+    if (isLate && this.#answeredMs > askedMs) return;
+    this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
+    if (isLate) void this.#openIfAnswering(this.#shutUntilMs);
+  }
+
+  /** Opens the cell again when it answers a small question, unless another failure has shut it meanwhile. */
+  async #openIfAnswering(shutUntilMs: number): Promise<void> {
+    const { deadlineMs } = this.#settings;
+    try {
+      await withDeadline(this.#cell.store.servers([]), deadlineMs, `cell ${this.name}`, this.#clock);
+    } catch {
+      return;
+    }
+    if (this.#shutUntilMs === shutUntilMs) this.#shutUntilMs = Number.NEGATIVE_INFINITY;
   }
 }

@@ -397,6 +397,7 @@ create table servers (
   constraint servers_pkey PRIMARY KEY (uuid),
   constraint servers_status_check CHECK ((status = ANY (ARRAY['BUILD'::text, 'ACTIVE'::text, 'ERROR'::text, 'DELETED'::text, 'CLOSED'::text, 'SHUTOFF'::text, 'PAUSED'::text, 'SUSPENDED'::text, 'RESCUE'::text, 'VERIFY_RESIZE'::text, 'SHELVED'::text, 'SHELVED_OFFLOADED'::text, 'SOFT_DELETED'::text])))
 ) with (fillfactor=50);
+CREATE INDEX servers_deleted ON public.servers USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message_field(spec, 5), 1), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);

@@ -43,6 +43,9 @@ export interface IndexedFilter extends AttributeValueAsked {
 
 type Zones = Pick<HostZones, "of" | "byHost" | "defaultZone">;
 
+/** The parameters that can ask for deleted servers alone. */
+export type DeletedBy = "deleted" | "status" | "vm_state";
+
 export interface ListFilters {
   readonly matchers: readonly Matches[];
   readonly name: ListPattern | null;
@@ -51,7 +54,7 @@ export interface ListFilters {
   readonly indexed: readonly IndexedFilter[];
   /** The time in which all servers were created that pass. */
   readonly created: TimeRange | null;
-  readonly deleted: boolean;
+  readonly deleted: DeletedBy | null;
   readonly softDeleted: boolean;
 }
 
@@ -119,7 +122,13 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
       tokens !== null && !isOfValue(tokens) ? tokens : null,
       sourceOfZone(text("availability_zone"), zones),
     ].filter((source) => source !== null),
-    deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
+    deleted: status.deleted
+      ? "status"
+      : isDeletedAsked
+        ? "vm_state"
+        : readBoolean("deleted", text("deleted"))
+          ? "deleted"
+          : null,
     softDeleted: readFlag(text("soft_deleted") ?? "") === true,
   };
 }

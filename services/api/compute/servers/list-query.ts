@@ -6,7 +6,7 @@ import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
-import { type IndexedFilter, type ListSource, readFilters } from "./list-filters.ts";
+import { type DeletedBy, type IndexedFilter, type ListSource, readFilters } from "./list-filters.ts";
 import { compareIn, type ListOrder, readOrder } from "./list-order.ts";
 
 /** A list of servers as it was asked for. */
@@ -20,10 +20,10 @@ export interface ListQuery {
   readonly changedSinceMs: number | null;
   readonly changedBeforeMs: number | null;
   /**
-   * Only deleted servers are listed. Otherwise a deleted server is listed only when the query asks for changes since a
+   * The parameter by which only deleted servers are listed. When it is null, a deleted server is listed only when the query asks for changes in a
    * time.
    */
-  readonly deleted: boolean;
+  readonly deleted: DeletedBy | null;
   /** Servers that are deleted softly are listed, too. */
   readonly softDeleted: boolean;
   /** Where indexes find servers, the best source first. */

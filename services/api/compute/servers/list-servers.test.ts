@@ -47,7 +47,7 @@ function restored() {
     const query = {
       ...{ projectId: "p", limit, marker, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
       ...{
-        deleted: false,
+        deleted: null,
         softDeleted: false,
         sources: [],
         indexed: [],
@@ -96,7 +96,7 @@ test.each([
   const query = {
     ...{ projectId: "p", limit: 5, marker: null, nameContains, changedSinceMs: null, changedBeforeMs: null },
     ...{
-      deleted: false,
+      deleted: null,
       softDeleted: false,
       sources: [],
       indexed: [],

@@ -1,18 +1,12 @@
-import type { RequestOrder, RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import type { Server } from "../../../../core/tasks/server.ts";
+import type { RequestOrder } from "../../../../core/stores/api/api-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import {
-  type Cells,
-  hydrateServer,
-  hydrateServers,
-  type KnownServer,
-  knownServer,
-} from "../../cells/hydrate-servers.ts";
+import { type Cells, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
+import { type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
-import { listFound, pageOf } from "./list-found.ts";
+import { listChanged } from "./list-changed.ts";
+import { listFound } from "./list-found.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { ReadStretch } from "./list-stretch.ts";
@@ -38,8 +32,6 @@ const STRETCH_SPARE = 1.15;
 const SCANNED_MAX = 10_000;
 /** How long a search continues without finding a server. An empty page is answered only when no server follows. */
 const SEARCH_MS_MAX = 15_000;
-/** Maximum number of changes of one cell that one call reads. */
-const CHANGES_MAX = 10_000;
 
 /**
  * Handles `GET /servers`, newest first unless another order is asked for. A filter that few servers pass may make a page shorter than its limit, and then there is a next
@@ -49,8 +41,8 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   const marker = query.marker === null ? null : await deps.finder.find(query.marker, call);
   if (marker === null && query.marker !== null) refuseMarker(query.marker);
   if (query.limit === 0) return { servers: [], nextMarker: null };
-  if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
-    return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
+  if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted !== null)
+    return listChanged(deps, query, marker);
   const order = storedOrderOf(query.order);
   const isMerged = query.softDeleted && isByCreation(order);
   const isSorted = query.sources.length > 0 || order === null || (query.softDeleted && !isMerged);
@@ -128,52 +120,5 @@ function stretchFor(limit: number, found: number, scanned: number): number {
 function foundNothingInTime(scanned: number): Fault {
   return unavailable(
     `None of the first ${scanned} servers of the list matches, and searching the others takes too long: use a marker, or a filter that more servers match.`,
-  );
-}
-
-/**
- * Lists the servers that have changed since a time, including deleted servers, newest first. Cells know the changes of their servers, and the API
- * database those of requests in no cell. Refuses a time so far back that a cell has more changes than one call reads.
- */
-async function listChanged(
-  deps: ListServersDeps,
-  query: ListQuery,
-  from: { readonly sinceMs: number; readonly marker: RequestRecord | null },
-): Promise<ServerPage> {
-  const { sinceMs, marker } = from;
-  const [records, ...changes] = await Promise.all([
-    deps.store.listRequests({ projectId: query.projectId, marker: null, limit: CHANGES_MAX, changedSinceMs: sinceMs }),
-    ...Array.from(deps.cells.values(), (cell) => cell.serversChangedSince(sinceMs, CHANGES_MAX)),
-  ]);
-  if (records.length === CHANGES_MAX) refuseSoFarBack();
-  const inCells = new Map<string, Server>();
-  for (const answer of changes) {
-    if (answer.kind === "unreachable") continue;
-    if (answer.value.length === CHANGES_MAX) refuseSoFarBack();
-    for (const server of answer.value) inCells.set(server.uuid, server);
-  }
-  const ofCells = await deps.store.requests([...inCells.keys()]);
-  const others = records.filter(({ serverUuid }) => !inCells.has(serverUuid));
-  const known = [
-    ...ofCells.map((record) => knownServer(record, inCells.get(record.serverUuid) ?? null, false)),
-    ...(await hydrateServers(others, deps.cells, { withDeleted: true })),
-  ];
-  const wanted = known.filter((one) => isWanted(one, query));
-  const at = marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true });
-  return pageOf(wanted, query, at);
-}
-
-function isWanted({ server }: KnownServer, { projectId, nameContains, deleted, changedBeforeMs }: ListQuery): boolean {
-  return (
-    (projectId === null || server.spec.projectId === projectId) &&
-    (nameContains === null || server.spec.name.includes(nameContains)) &&
-    (!deleted || server.status === "DELETED" || server.status === "SOFT_DELETED") &&
-    (changedBeforeMs === null || server.updatedAtMs <= changedBeforeMs)
-  );
-}
-
-function refuseSoFarBack(): never {
-  throw badRequest(
-    `Invalid input for query parameters changes-since: more than ${CHANGES_MAX} servers have changed since then; use a later time.`,
   );
 }

@@ -60,7 +60,7 @@ const KEPT = ALL.filter(({ softlyDeleted }) => softlyDeleted).map(({ serverUuid:
 const queryOf = (over: Partial<ListQuery>): ListQuery => ({
   ...{ projectId: "p", limit: 1_000, marker: null, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
   ...{
-    deleted: false,
+    deleted: null,
     softDeleted: true,
     sources: [],
     indexed: [],
