@@ -5,7 +5,7 @@ import { PROFILES } from "./profiles.ts";
 import { runWorlds } from "./run-worlds.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
 
 function calm(seed: number, more: Partial<SimOptions> = {}): SimOptions {
   const [profile] = PROFILES.filter(({ name }) => name === "calm");

@@ -39,7 +39,7 @@ const run = (ledger: Ledger, command: LedgerCommand | ReportCommand): Promise<re
 };
 
 describe("the ledger's two implementations", () => {
-  it("answer every command alike and end in the same state", { timeout: 120_000 }, async () => {
+  it("answer every command alike and end in the same state", { timeout: 240_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyCommand, { minLength: 1, maxLength: 12 }), async (commands) => {
         await emptyLedgerTables(pool);
@@ -55,7 +55,7 @@ describe("the ledger's two implementations", () => {
   });
 
   it("take over reports of agents alike, amid claims and what others write, and no allocation is lost", {
-    timeout: 120_000,
+    timeout: 240_000,
   }, async () => {
     const anything = fc.oneof({ weight: 2, arbitrary: anyCommand }, { weight: 1, arbitrary: anyReport });
     await fc.assert(
@@ -76,7 +76,7 @@ describe("the ledger's two implementations", () => {
     );
   });
 
-  it("agree on an order of the commands that several connections ran at once", { timeout: 120_000 }, async () => {
+  it("agree on an order of the commands that several connections ran at once", { timeout: 240_000 }, async () => {
     const sessions = await Promise.all([1, 2, 3].map(() => LedgerSession.open(database.url)));
     try {
       await fc.assert(

@@ -149,7 +149,7 @@ describe("berth replay", () => {
   });
 
   it("prints the result as one object with --json, and otherwise ends with the table and the audit", {
-    timeout: 90_000,
+    timeout: 240_000,
   }, async () => {
     const { hosts, tasks } = generateTrace({ seed: 1, hosts: 12, tasks: 20 });
     writeFileSync(join(directory, "hosts.csv"), hosts);

@@ -67,7 +67,7 @@ test("a standby is synchronous as soon as it exists, not some time later", async
 });
 
 test("clients do not continue with an old primary that is still running beside its successor", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const first = await startEmbedded(optionsOf("first"));
   running.push(first);

@@ -84,7 +84,7 @@ describe.skipIf(skipped !== null)(
       });
 
     test("a guest boots from one, gets and loses another one while it runs, and moves live", {
-      timeout: 120_000,
+      timeout: 240_000,
     }, async () => {
       const guest = await prepared(orderOf([ROOT]));
       await driver.start(guest, NEVER);

@@ -82,7 +82,7 @@ describe.skipIf(files === null)(title, () => {
   const shown = (guest: GuestName) => guestsOnDisk(dir.path, guest.serverUuid)[0]?.console ?? "";
   const shows = (guest: GuestName, line: RegExp) => eventually(`${line}`, () => line.test(shown(guest)), PATIENT);
 
-  test("boots with its own kernel and reads its config drive", { timeout: 120_000 }, async () => {
+  test("boots with its own kernel and reads its config drive", { timeout: 240_000 }, async () => {
     const script = 'echo "hello from user data"\n/bin/busybox cat /config/openstack/content/0000\necho\n';
     const guest = await booted(1, script, {
       ...{ keyName: "mine", publicKey: "ssh-ed25519 AAAA me" },
