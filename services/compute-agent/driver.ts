@@ -155,6 +155,8 @@ export interface Driver {
   adopt(guests: readonly AdoptedGuest[], lost?: readonly GuestName[]): Promise<void>;
   /** The present state of each of these guests on its host. */
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]>;
+  /** Whether a guest that counts as running stands still, because a live move that has failed has halted it. Absent if no guest of the driver's does. */
+  standsStill?(guest: GuestName): Promise<boolean>;
   /**
    * Creates a guest that does not run. A guest that waits for another guest to be handed over to it listens until it is started or destroyed,
    * and does not run by itself when everything has arrived. An agent's restart changes neither the guest nor its address.

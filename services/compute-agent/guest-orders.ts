@@ -9,11 +9,13 @@ import {
   VOLUME_STEP_VERBS,
   type VolumeStep,
 } from "../../core/agent/power-verbs.ts";
+import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
 import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
 import { type Driver, NO_VOLUME_CHANGES, NO_VOLUMES } from "./driver.ts";
@@ -47,8 +49,8 @@ const RESCUE_TIMEOUT_MS = 15 * 60_000;
 const REPLACE_TIMEOUT_MS = 24 * 3_600_000;
 /** The host may have to fill a new volume from an image. */
 const VOLUME_TIMEOUT_MS = 15 * 60_000;
-
 const INTERFACES_TIMEOUT_MS = 15_000;
+const LOOK_TIMEOUT_MS = 5_000;
 const PROGRESS_EVERY_MS = 1_000;
 
 export interface OrderDeps {
@@ -227,7 +229,7 @@ export class GuestOrders {
     } catch (error) {
       const found = await this.#foundAfterFailure(order, guest);
       const isDone = order.work.kind === "power" && showsSuccess(order.work.verb) && found === order.goal;
-      if (!isDone || error instanceof CalledOffError) throw error;
+      if (!isDone || error instanceof CalledOffError || (await this.#mayStandStill(order))) throw error;
     }
     const by = order.work.kind === "start" ? {} : { orderId: order.id };
     await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesOfGuest(order, guest) });
@@ -340,6 +342,13 @@ export class GuestOrders {
     if (found === null) return null;
     if (found.cause === null && found.state !== guest.state) await this.#record(order, found.state, {});
     return found.state;
+  }
+
+  /** Whether a guest that is to run may be halted by its live move, although it counts as running. */
+  async #mayStandStill({ name, goal }: GuestOrder): Promise<boolean> {
+    const { driver, clock } = this.#deps;
+    if (driver.standsStill === undefined || !runsNow(goal ?? "")) return false;
+    return withDeadline(driver.standsStill(name), LOOK_TIMEOUT_MS, "a look at a guest", clock).catch(() => true);
   }
 
   async #record(

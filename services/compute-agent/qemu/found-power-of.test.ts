@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
-import { foundPowerOf } from "./found-power-of.ts";
+import { foundPowerOf, standsStill } from "./found-power-of.ts";
 
 const found = (state: string, values: Parameters<typeof guestRecord>[0] = {}) =>
   foundPowerOf({ record: guestRecord({ hasRun: true, ...values }) } as QemuGuest, state);
@@ -22,3 +22,19 @@ test("a paused guest is paused in the last moments of its transfer, too, and one
   expect(found("finish-migrate", { handedTo: { ...handedTo, wasRunning: false } })).toBe("paused");
   expect(found("finish-migrate", { handedTo: { ...handedTo, wasRunning: true } })).toBe("running");
 });
+
+test.each([
+  ["finish-migrate", true, true],
+  ["paused", true, true],
+  ["io-error", true, true],
+  ["running", true, false],
+  ["finish-migrate", false, false],
+  ["paused", false, false],
+  ["absent", true, false],
+])(
+  "a guest in the state %s that ran before its move (%s) counts as running and stands still: %s",
+  (state, wasRunning, does) => {
+    const record = guestRecord({ hasRun: true, handedTo: { attemptId: "task/h2", isDone: false, wasRunning } });
+    expect(standsStill({ record } as QemuGuest, state)).toBe(does);
+  },
+);

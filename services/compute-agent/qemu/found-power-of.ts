@@ -1,4 +1,5 @@
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { runsNow } from "../../../core/agent/runs-now.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import type { FoundPower } from "../driver.ts";
 
@@ -10,6 +11,10 @@ export const STALLED = "io-error";
 
 /** QEMU's state of a guest that it has halted for the end of a transfer, which it may still complete or give up. */
 export const FINISHING = "finish-migrate";
+
+/** Whether a guest in this state counts as running and stands still, because it was halted for its live move, which has not ended. */
+export const standsStill = (guest: QemuGuest, state: RunState): boolean =>
+  runsNow(foundPowerOf(guest, state)) && state !== "running" && state !== "suspended";
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {

@@ -20,6 +20,9 @@ let guest: QemuGuest;
 let work: OldWork;
 let unknown: unknown[];
 let kept: unknown[];
+/** Whether the guest's record has not been read, and what its reading waits for. */
+let isUnread: boolean;
+let reading: Promise<void>;
 
 beforeEach(async () => {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-old-work-")));
@@ -29,7 +32,14 @@ beforeEach(async () => {
   guest = await QemuGuest.create(dir, guestRecord({ ...NAME, hasRun: true, copiesTo: join(dir, "x.part") }));
   unknown = [];
   kept = [];
-  const guests = { findLeft: async () => guest, existing: async () => guest, isUnread: () => false };
+  isUnread = false;
+  reading = Promise.resolve();
+  const findLeft = async () => {
+    await reading;
+    isUnread = false;
+    return guest;
+  };
+  const guests = { findLeft, existing: async () => guest, isUnread: () => isUnread };
   work = new OldWork({
     guests: guests as unknown as KnownGuests,
     snapshots: new SnapshotStore(dir, ".qcow2", images),
@@ -139,6 +149,51 @@ describe("a guest that an agent has asked to release two interfaces before it di
     await ended;
     expect([interfaces(), kept]).toEqual([[first, second], []]);
   });
+
+  test("is not waited for by such an order that is the first to read its record", async () => {
+    isUnread = true;
+    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    expect(changes).toEqual([]);
+    devices.clear();
+    await work.atRest(NAME);
+    expect(interfaces()).toEqual([]);
+  });
+
+  test("is not waited for by such an order that comes while its record is read", async () => {
+    const read = Promise.withResolvers<void>();
+    reading = read.promise;
+    const ended = work.endOfLastProcess(NAME);
+    const ordered = work.atRest(NAME, { skipsInterfaces: true });
+    await new Promise((resolve) => setImmediate(resolve));
+    read.resolve();
+    expect(await ordered).toBe(guest);
+    await ended;
+    expect(changes).toEqual([]);
+    devices.clear();
+    await work.atRest(NAME);
+    expect(interfaces()).toEqual([]);
+  });
+
+  test.each(["while it is asked", "while its record is read"])(
+    "is waited for by another order only until that is no longer wanted, also %s",
+    async (moment) => {
+      const read = Promise.withResolvers<void>();
+      if (moment === "while its record is read") reading = read.promise;
+      else read.resolve();
+      const order = new AbortController();
+      const ended = work.endOfLastProcess(NAME);
+      const ordered = work.atRest(NAME, { signal: order.signal });
+      if (moment === "while it is asked") await heard;
+      order.abort(new Error("a later order was given"));
+      read.resolve();
+      await expect(ordered).rejects.toThrow("a later order was given");
+      await ended;
+      expect([changes.length, interfaces()]).toEqual([moment === "while it is asked" ? 2 : 0, [first, second]]);
+      devices.clear();
+      await work.atRest(NAME);
+      expect(interfaces()).toEqual([]);
+    },
+  );
 
   test("is left alone when it is destroyed", async () => {
     const ended = work.endOfLastProcess(NAME);

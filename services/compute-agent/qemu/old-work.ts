@@ -28,6 +28,8 @@ export class OldWork {
   readonly #ending = new Map<string, Promise<void>>();
   /** The guests whose interfaces are being completed. */
   readonly #completing = new Map<string, AbortController>();
+  /** The guests with an order that does not wait for their interfaces, or waits for them no longer. A guest has one order at a time. */
+  readonly #skipping = new Set<string>();
   /** The guests whose interfaces could not be compared with the record yet, since their QEMU did not answer, or an order came before. */
   readonly #uncompared = new Set<string>();
   readonly #closing = new AbortController();
@@ -46,19 +48,45 @@ export class OldWork {
 
   /**
    * The guest, when all its old work has ended. Rejects if that cannot be done now. The interfaces of a guest that ends or starts are not
-   * completed first (`skipsInterfaces`): a guest may need 10 s to release some, and a QEMU that is silent longer.
+   * completed first (`skipsInterfaces`): a guest may need 10 s to release some, and a QEMU that is silent longer. Nor does the next order of a guest wait for them in the
+   * turn of one that is no longer wanted: if the order's signal is raised, this rejects without having completed them.
    */
-  async atRest(name: GuestName, { skipsInterfaces = false } = {}): Promise<QemuGuest> {
+  async atRest(
+    name: GuestName,
+    { skipsInterfaces = false, signal }: { readonly skipsInterfaces?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<QemuGuest> {
+    const skip = () => {
+      this.#skipping.add(keyOf(name));
+      this.#completing.get(keyOf(name))?.abort(new Error("the guest was given an order"));
+    };
+    if (skipsInterfaces || signal?.aborted) skip();
+    else signal?.addEventListener("abort", skip, { once: true });
+    try {
+      const guest = await this.#withoutOldWork(name);
+      if (!skipsInterfaces && this.#uncompared.has(keyOf(name)))
+        await this.#once(name, () => this.#completeInterfaces(name, guest));
+      signal?.throwIfAborted();
+      return guest;
+    } finally {
+      signal?.removeEventListener("abort", skip);
+      this.#skipping.delete(keyOf(name));
+    }
+  }
+
+  /** Ends a live move of the guest that was called off, between the guest's orders. Rejects if that cannot be done now. */
+  async endCalledOff(name: GuestName): Promise<void> {
+    await this.#ending.get(keyOf(name))?.catch(() => undefined);
+    await this.#deps.calledOff.end(name, await this.#deps.guests.existing(name));
+  }
+
+  async #withoutOldWork(name: GuestName): Promise<QemuGuest> {
     const { guests, snapshots, calledOff } = this.#deps;
-    if (skipsInterfaces) this.#completing.get(keyOf(name))?.abort(new Error("the guest was given an order"));
     // The end of its old work may still be under way, also if its caller has stopped waiting for it.
     await this.#ending.get(keyOf(name))?.catch(() => undefined);
     if (guests.isUnread(name)) await this.endOfLastProcess(name);
     const guest = await guests.existing(name);
     if (guest.record.copiesTo !== undefined) await this.#once(name, () => endOldSnapshot(guest, snapshots));
     await calledOff.end(name, guest);
-    if (!skipsInterfaces && this.#uncompared.has(keyOf(name)))
-      await this.#once(name, () => this.#completeInterfaces(name, guest));
     return guest;
   }
 
@@ -99,6 +127,10 @@ export class OldWork {
   /** Never rejects: a guest without one of its interfaces obeys its orders all the same. */
   async #completeInterfaces(name: GuestName, guest: QemuGuest): Promise<void> {
     const key = keyOf(name);
+    if (this.#skipping.has(key)) {
+      this.#uncompared.add(key);
+      return;
+    }
     const order = new AbortController();
     const isKnown = () => this.#ending.has(key) && !this.#closing.signal.aborted;
     this.#uncompared.delete(key);

@@ -38,7 +38,7 @@ import { CalledOffMoves } from "./called-off-moves.ts";
 import { changeGuestVolume } from "./change-guest-volume.ts";
 import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
-import { foundPowerOf } from "./found-power-of.ts";
+import { foundPowerOf, standsStill } from "./found-power-of.ts";
 import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { addInterfaces, changeInterfaces } from "./guest-interfaces.ts";
 import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
@@ -101,7 +101,7 @@ export class QemuDriver implements Driver {
     const logs = () => this.#guests.all().map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
     this.#functions = functionsOfGuests({ ...options, dirs });
     this.#trimmer = new ConsoleTrimmer(options.clock, dirs.storage, logs);
-    this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.atRest(name));
+    this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.endCalledOff(name));
     this.#oldWork = new OldWork({
       ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff },
       onUnknown: (name, error) => options.onUnknown?.(name, error),
@@ -153,6 +153,11 @@ export class QemuDriver implements Driver {
   async #powerOf(name: GuestName): Promise<FoundPower> {
     const guest = await this.#guests.find(name);
     return guest === null ? "missing" : foundPowerOf(guest, await guest.state());
+  }
+
+  async standsStill(name: GuestName): Promise<boolean> {
+    const guest = await this.#guests.existing(name);
+    return standsStill(guest, await guest.state());
   }
 
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same directory. */
@@ -210,11 +215,12 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    await startGuest(await this.#oldWork.atRest(name, { skipsInterfaces: true }), this.#power(signal));
+    await startGuest(await this.#oldWork.atRest(name, { skipsInterfaces: true, signal }), this.#power(signal));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
-    const guest = await this.#oldWork.atRest(name, { skipsInterfaces: WITHOUT_INTERFACES.includes(verb) });
+    const skipsInterfaces = WITHOUT_INTERFACES.includes(verb);
+    const guest = await this.#oldWork.atRest(name, { skipsInterfaces, signal });
     const isWanted = verb === "hard-reboot" && interfaces != null;
     const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
     return changePower(guest, verb, { ...this.#power(signal), wanted });
@@ -228,7 +234,7 @@ export class QemuDriver implements Driver {
     const { toAttemptId } = order;
     const to = addressToHandOverTo(order);
     const isResumed = order.force && this.#calledOff.takeUp(order, toAttemptId);
-    const guest = isResumed ? await this.#guests.existing(order) : await this.#oldWork.atRest(order);
+    const guest = isResumed ? await this.#guests.existing(order) : await this.#oldWork.atRest(order, { signal });
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     await leaveRescue(guest, order);
@@ -242,35 +248,41 @@ export class QemuDriver implements Driver {
   }
 
   async rescue(name: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
-    await rescueGuest(await this.#oldWork.atRest(name), image, { ...this.#power(signal), images: this.#images });
+    await rescueGuest(await this.#oldWork.atRest(name, { signal }), image, {
+      ...this.#power(signal),
+      images: this.#images,
+    });
   }
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
-    await giveVolume(await this.#oldWork.atRest(name), volume, { files: this.#volumes, signal });
+    await giveVolume(await this.#oldWork.atRest(name, { signal }), volume, { files: this.#volumes, signal });
   }
 
   async changeVolume(name: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
-    await changeGuestVolume(await this.#oldWork.atRest(name), volume, step, { files: this.#volumes, signal });
+    await changeGuestVolume(await this.#oldWork.atRest(name, { signal }), volume, step, {
+      files: this.#volumes,
+      signal,
+    });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
-    await takeVolume(await this.#oldWork.atRest(name), volumeId, signal);
+    await takeVolume(await this.#oldWork.atRest(name, { signal }), volumeId, signal);
   }
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
     // A guest that releases an interface while it is given it would end without it.
-    const guest = await this.#oldWork.atRest(name);
+    const guest = await this.#oldWork.atRest(name, { signal });
     await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
   }
 
   async addInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    await addInterfaces(await this.#oldWork.atRest(name), interfaces, { bridge, signal });
+    await addInterfaces(await this.#oldWork.atRest(name, { signal }), interfaces, { bridge, signal });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
-    const guest = await this.#oldWork.atRest(name);
+    const guest = await this.#oldWork.atRest(name, { signal });
     await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
   }
 
