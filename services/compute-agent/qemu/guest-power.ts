@@ -194,10 +194,11 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
       "the guest boots from a volume, so it has no local disk in which its memory could be saved",
     );
   refuseWithDevices(guest, "be suspended");
+  // This may be refused, and must not leave a guest halted that runs.
+  await endOfTransfer(guest);
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
   else if (state !== "paused") throw doesNotRun(state);
-  await endOfTransfer(guest);
   await saveMemory(guest, signal);
   await guest.change({ isSuspended: true, runningIn: null });
   await guest.end();

@@ -39,7 +39,7 @@ export async function handOverGuestCold(
   await control.power.functions.releaseStopped(guest);
 }
 
-/** Hands the guest over while it runs, or continues such a hand-over. A guest whose hand-over fails runs on. */
+/** Hands the guest over while it runs, or continues such a hand-over. A guest whose hand-over fails runs on. A hand-over that QEMU completed is done, also if its end could not be seen at first. */
 export async function handOverGuestLive(
   guest: QemuGuest,
   order: HandOffOrder,
@@ -62,15 +62,22 @@ export async function handOverGuestLive(
     if (interfacesMark(machine) !== to.interfaces) throw otherInterfaces(machine, to);
     await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
   }
+  let haltedMs: number;
   try {
-    const haltedMs = await handOverLive(guest, to, { ...control, force, isContinued });
-    control.onHandedOver?.(order, { haltedMs });
+    haltedMs = await handOverLive(guest, to, { ...control, force, isContinued });
   } catch (error) {
-    if (control.signal.aborted) control.calledOff.add(order, attemptId);
-    // The guest must not be started while QEMU may complete its transfer, so its next order calls it off again.
-    else await callOffHandOver(guest).catch(() => control.calledOff.add(order, attemptId));
-    throw error;
+    if (control.signal.aborted) {
+      control.calledOff.add(order, attemptId);
+      throw error;
+    }
+    const calledOff = await callOffHandOver(guest).catch(() => null);
+    // The guest must not be started while QEMU may complete its transfer, so it is called off again.
+    if (calledOff === null) control.calledOff.add(order, attemptId);
+    // The destination has everything if only the look at it had failed.
+    if (calledOff?.kind !== "completed") throw error;
+    haltedMs = calledOff.haltedMs;
   }
+  control.onHandedOver?.(order, { haltedMs });
   await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
 }
 

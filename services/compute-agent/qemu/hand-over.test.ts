@@ -32,7 +32,8 @@ interface Moment {
 
 /**
  * A QEMU that transfers its guest's memory. Its moments follow each other: each look at the transfer and each look at the guest is at the next one. It is told by
- * `migrate-continue` to pass the switch-over, and refuses this when it has passed it. It does not answer the command that is `silent`, and refuses the one that needs `locked` disks. An `absent` one has ended.
+ * `migrate-continue` to pass the switch-over, and refuses this when it has passed it. It does not answer the command that is `silent`, and refuses the one that needs `locked` disks. An `absent` one has ended. The connection to it is lost
+ * at the moment of a transfer that is `lost`.
  */
 function qemuOf(
   moments: readonly Moment[],
@@ -51,6 +52,7 @@ function qemuOf(
     switch (command) {
       case "query-migrate": {
         const { status } = now();
+        if (status === "lost") throw new QmpError("lost", "the connection to QEMU is lost");
         return { status, ...(left.length === 1 && { downtime: 7 }) };
       }
       case "migrate-continue":
@@ -74,8 +76,10 @@ const at = (status: string, state: string): Moment => ({ status, state });
 /** Hands the guest over by an order, maybe a forced one. */
 function handOver({ guest }: Pick<ReturnType<typeof qemuOf>, "guest">, force = false) {
   const calledOff = new CalledOffMoves(new ManualClock(), () => Promise.reject(new Error("the grace is not over")));
-  const live = { ...control(), calledOff, power: {} } as unknown as LiveHandOverControl;
-  return { calledOff, moved: handOverGuestLive(guest, { ...ORDER, force }, TO, live) };
+  const halted: number[] = [];
+  const onHandedOver: LiveHandOverControl["onHandedOver"] = (_, { haltedMs }) => halted.push(haltedMs);
+  const live = { ...control(), calledOff, power: {}, onHandedOver } as unknown as LiveHandOverControl;
+  return { calledOff, halted, moved: handOverGuestLive(guest, { ...ORDER, force }, TO, live) };
 }
 
 test("a live move resolves when QEMU has finished with its guest, which it has not yet when it calls the transfer completed", async () => {
@@ -145,6 +149,17 @@ test.each([
   const it = qemuOf([at("none", "running"), at("active", "running"), at("device", "finish-migrate"), ...moments]);
   await handOver(it).moved;
   expect(it.record.handedTo).toEqual({ ...HANDED, isDone: true });
+});
+
+test("a move that is completed while the agent has lost the connection to QEMU is done", async () => {
+  const it = qemuOf([
+    ...[at("none", "running"), at("active", "running"), at("pre-switchover", "finish-migrate")],
+    ...[at("pre-switchover", "finish-migrate"), at("device", "finish-migrate"), at("lost", "finish-migrate")],
+    at("completed", "postmigrate"),
+  ]);
+  const { halted, moved } = handOver(it);
+  await moved;
+  expect([it.record.handedTo, halted]).toEqual([{ ...HANDED, isDone: true }, [7]]);
 });
 
 test("a move whose QEMU ends before the transfer was seen to be completed fails", async () => {

@@ -206,21 +206,30 @@ async function passSwitchOver(guest: QemuGuest): Promise<void> {
   }
 }
 
+/** How a transfer ended that was called off. `haltedMs` is how long the guest had stood still when the destination had everything. */
+export type CalledOff = { readonly kind: "ended" } | { readonly kind: "completed"; readonly haltedMs: number };
+
+const ENDED: CalledOff = { kind: "ended" };
+
 /**
  * Ends a transfer that is no longer wanted. The guest is left as it was before: it runs on if it ran, and is paused if it was paused. A transfer after which the
- * destination has everything leaves the guest to the order that comes next.
+ * destination has everything leaves the guest to the order that comes next, and resolves as `completed`.
  */
-export async function callOffHandOver(guest: QemuGuest): Promise<void> {
+export async function callOffHandOver(guest: QemuGuest): Promise<CalledOff> {
   const { handedTo } = guest.record;
-  if (handedTo === null || (await guest.state()) === "absent") return;
+  if (handedTo === null || (await guest.state()) === "absent") return ENDED;
   await cancelTransfer(guest);
   const state = await settledState(guest);
-  if (state === "postmigrate" && (await queryMigration(guest)).status === "completed") return;
+  if (state === "postmigrate") {
+    const { status, downtime = 0 } = await queryMigration(guest);
+    if (status === "completed") return { kind: "completed", haltedMs: downtime };
+  }
   // QEMU gives a guest that did not run when its transfer broke off the state of one that was transferred (up to version 8.1), which only a guest that goes on leaves.
   const isHalted = state === "postmigrate" || (state === "paused" && handedTo.wasRunning);
-  if (isHalted && !(await goesOn(guest))) return;
+  if (isHalted && !(await goesOn(guest))) return ENDED;
   if (!handedTo.wasRunning && (isHalted || state === "running")) await guest.execute("stop");
   await guest.change({ handedTo: null });
+  return ENDED;
 }
 
 /** Lets a halted guest go on. False if the destination has taken the disks, which it does when everything of a paused guest has arrived. */
