@@ -220,7 +220,7 @@ export class ApiEvents {
   volumeStillFilled({ volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string }): void {
     this.#logger.error(
       { volume: volumeId, server: serverUuid },
-      "Cinder has been filling the boot volume of a server that is gone for an hour: the server no longer has the volume, which is kept, also if it was to end with its server. Look into Cinder's log. When Cinder no longer writes to the volume, run 'openstack volume set --state available VOLUME', and delete the volume if nobody needs it",
+      "Cinder has been filling the boot volume of a server that is gone for an hour. The volume stays reserved for that server meanwhile, because Cinder would otherwise write over what its next owner stores. Look into the log of Cinder's volume service. Only when Cinder surely no longer writes to the volume, run 'openstack volume set --state available VOLUME': the volume is then given back, or deleted if it was to end with its server, within a minute or so",
     );
   }
 

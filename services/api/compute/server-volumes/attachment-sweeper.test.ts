@@ -253,3 +253,15 @@ test("an attachment stays that Cinder gives to the server's own volume while the
   await sweeper().sweep();
   expect([isFirst, await left()]).toEqual([false, new Set([other.id])]);
 });
+
+test("keeps the attachment of a volume that Cinder fills with an image, until Cinder has done so", async () => {
+  const { id, volumeId } = await attachment(SERVER);
+  cinder.holdsReimages = true;
+  await cinder.reimage({ volumeId, imageId: randomUUID() });
+  [server.status, server.host] = ["DELETED", null];
+  await sweeper().sweep();
+  expect([await left(), cinder.fills.disturbances]).toEqual([new Set([id]), []]);
+  cinder.fills.finish(true);
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set());
+});

@@ -15,6 +15,8 @@ const PAGE_SIZE = 1_000;
 const PAIRS_MAX = 50;
 /** The status of an attachment whose host Cinder shows. */
 const FINISHED = "attached";
+/** The status of a volume that Cinder fills with an image. */
+const FILLING = "downloading";
 
 interface SweeperDeps {
   readonly storage: BlockStorage;
@@ -204,12 +206,12 @@ export class AttachmentSweeper {
   /**
    * The cell is asked again before each attachment, because an operation that has begun since may use what an earlier one has left on its host. Cinder is asked
    * again after that, because it gives the attachments of a migration's target to the volume that the server has, and a migration that has ended before the cell
-   * was asked has done so by then.
+   * was asked has done so by then. A volume that Cinder fills with an image keeps its attachments, since Cinder would otherwise write the image over what the volume's next owner stores.
    */
   async #end(attachments: readonly CinderAttachment[], pair: Pair, isStill: () => Promise<boolean>): Promise<void> {
     const { storage } = this.#deps;
     for (const { id } of attachments) {
-      if (!(await isStill())) return;
+      if ((await storage.volume(pair.volumeId, OWN_NAME))?.status === FILLING || !(await isStill())) return;
       if ((await storage.attachment(id))?.volumeId === pair.volumeId) await storage.deleteAttachment(id);
     }
   }

@@ -161,13 +161,20 @@ describe("the boot volume of a server that is gone, which Cinder fills with an i
     expect(outcome.kind).toBe("reserved");
   });
 
-  test("is given back and kept when Cinder does not end, and an operator is told what to do", async () => {
+  test("stays the server's as long as Cinder fills it, and an operator is told once, who can end that", async () => {
+    const one = api();
+    const endIn = () => one.endAttachment(volumeId, attachmentId, false);
+    const before = await attachments();
     nowMs += 60 * 60_000 - 1;
-    expect([await end(), stillFilled]).toEqual([null, []]);
+    expect([await endIn(), stillFilled]).toEqual([null, []]);
     nowMs += 1;
-    expect(await end()).not.toBeNull();
-    expect([await attachments(), await store.volumes([volumeId]), stillFilled]).toEqual([[], [], [volumeId]]);
-    expect(cinder.all()).toMatchObject([{ id: volumeId }]);
+    expect([await endIn(), await endIn(), stillFilled]).toEqual([null, null, [volumeId]]);
+    expect([await attachments(), cinder.all()[0]?.status]).toEqual([before, "downloading"]);
+    expect([(await store.volumes([volumeId])).length, cinder.fills.disturbances]).toEqual([1, []]);
+    // The fill is dead, as the operator knows.
+    cinder.fills.finish(false);
+    cinder.putVolume({ ...cinder.all()[0]!, status: "available" });
+    expect([await endIn(), cinder.all(), await store.volumes([volumeId])]).toEqual(["deleted", [], []]);
   });
 });
 
@@ -261,6 +268,21 @@ describe("a volume that is made with a server", () => {
     expect(await api().endAttachment(ranId, ran.attachmentId, false)).toBe("released");
     expect(cinder.all().map(({ id }) => id)).toEqual([volumeId, ranId]);
     expect(await rows()).toEqual([]);
+  });
+
+  test("keeps its attachment while Cinder fills it for a rebuild, also if no api knows yet that its server has run with it", async () => {
+    const late = attachment();
+    const made = await api().make(wanted, late, call);
+    if (made.kind !== "made") throw new Error(made.kind);
+    const { id } = made.volume;
+    cinder.finishCreating(id);
+    await cinder.reserve({ volumeId: id, serverUuid: SERVER, connector: null }, OWN);
+    cinder.holdsReimages = true;
+    await cinder.reimage({ volumeId: id, imageId: randomUUID() });
+    const end = () => api().endAttachment(id, late.attachmentId, false);
+    expect([await end(), named()[0]?.status, cinder.fills.disturbances]).toEqual([null, "downloading", []]);
+    cinder.fills.finish(true);
+    expect([await end(), named()[0]?.status, await rows()]).toEqual(["released", "available", []]);
   });
 
   test("is kept in Cinder when it is detached, also if an api of an earlier version has not written that it was made", async () => {

@@ -41,10 +41,12 @@ const UNDER_WAY = ["creating", FILLING];
 /** Cinder deletes a volume in one of these statuses that nothing else needs. */
 const DELETABLE = ["available", "error"];
 /**
- * How long Cinder may fill the boot volume of a server that is gone. Cinder 21 shows a volume as `downloading` forever if it refuses the image only when it is asked. Then the server gives the
- * volume back, and the volume is kept, since Cinder may still write to it.
+ * How long Cinder may fill the boot volume of a server that is gone before an operator is told. Cinder 21 shows a volume as `downloading` forever if it refuses the image only when it is asked, or
+ * if its process ends meanwhile. Nobody but an operator can tell that from a fill that is slow.
  */
 const FILL_MS_MAX = 60 * 60_000;
+/** Maximum number of volumes of which it is remembered that an operator was told. */
+const TOLD_MAX = 10_000;
 /** How long Cinder may take to make a volume that it was asked for. If it has none by then, it will make none. */
 const LATE_ANSWER_MS = 5 * 60_000;
 /** How long an api keeps others from telling Cinder the end of a replacement, which it renews before each write. Longer than the longest of these writes. */
@@ -67,6 +69,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
   readonly #events: Pick<ApiEvents, "volumeStillFilled">;
   readonly #ender: ReplacementEnder;
   readonly #holder = randomUUID();
+  /** The attachments whose volume an operator was told of, because Cinder fills it for so long. */
+  readonly #told = new Set<string>();
 
   /** `sendsTokens`: the tokens of callers are Keystone's, so that Cinder is asked in their name. */
   constructor(
@@ -242,12 +246,10 @@ export class CinderServerVolumes extends OwnServerVolumes {
     neverRan: boolean,
   ): Promise<"deleted" | "released" | null> {
     const isMeant = (attachment: VolumeAttachment) => attachment.attachmentId === attachmentId;
-    const ended = await this.#endInCinder(id, isMeant);
-    if (ended === null) return null;
+    if ((await this.#endInCinder(id, isMeant)) === null) return null;
     const volume = await this.#named(id, isMeant);
     if (volume === null) return null;
-    const { inCinder: isCinders, making } = volume;
-    const inCinder = isCinders && !ended.isFilled;
+    const { inCinder, making } = volume;
     const ends = volume.attachment.deleteOnTermination || (making !== null && neverRan) || making === "asked";
     if (inCinder && ends) {
       // A volume that Cinder does not delete, for example because it has snapshots, or because another server has it, too, is kept, as by Nova.
@@ -283,21 +285,31 @@ export class CinderServerVolumes extends OwnServerVolumes {
   /**
    * Ends what Cinder has of a volume and the server whose attachment is meant. Every api does this, so another one may have ended the attachment
    * while Cinder was asked, and the same server may have the volume again. What Cinder lists is therefore of the attachment that is meant only if the row
-   * still names it afterwards. Returns the row, or null, without a change, if it does not name the attachment, or while Cinder fills the volume for a rebuild: Cinder gives the volume
-   * its former status afterwards, which says that a server has it. `isFilled`: Cinder has been filling it for too long.
+   * still names it afterwards. Returns the row, or null, without a change, if it does not name the attachment, or while Cinder fills the volume for a rebuild: without an attachment, the
+   * volume would be `available`, and Cinder would go on to write the image over what its next owner stores.
    */
-  async #endInCinder(id: string, isMeant: IsMeant): Promise<(UnsettledVolume & { readonly isFilled: boolean }) | null> {
+  async #endInCinder(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
     const volume = await this.#named(id, isMeant);
-    if (volume?.inCinder !== true || volume.making === "asked") return volume && { ...volume, isFilled: false };
-    const { serverUuid, phaseAgeMs } = volume.attachment;
-    const isFilled = volume.making === null && (await this.#storage.volume(id, OWN_NAME))?.status === FILLING;
-    if (isFilled && phaseAgeMs < FILL_MS_MAX) return null;
-    if (isFilled) this.#events.volumeStillFilled({ volumeId: id, serverUuid });
-    const attachments = await this.#storage.attachments({ volumeId: id, serverUuid });
+    if (volume?.inCinder !== true || volume.making === "asked") return volume;
+    const attachments = await this.#storage.attachments({ volumeId: id, serverUuid: volume.attachment.serverUuid });
+    // A volume that Cinder fills when it makes it has no attachment yet.
+    const mayBeFilled = volume.making === null || attachments.length > 0;
+    if (mayBeFilled && (await this.#storage.volume(id, OWN_NAME))?.status === FILLING) {
+      this.#tellOfFill(volume);
+      return null;
+    }
     const still = await this.#named(id, isMeant);
     if (still === null) return null;
     for (const attachment of attachments) await this.#storage.deleteAttachment(attachment.id);
-    return { ...still, isFilled };
+    return still;
+  }
+
+  /** Tells an operator once of a fill that takes so long that it may have no end. */
+  #tellOfFill({ id, attachment: { serverUuid, attachmentId, phaseAgeMs } }: UnsettledVolume): void {
+    if (phaseAgeMs < FILL_MS_MAX || this.#told.has(attachmentId)) return;
+    if (this.#told.size >= TOLD_MAX) this.#told.clear();
+    this.#told.add(attachmentId);
+    this.#events.volumeStillFilled({ volumeId: id, serverUuid });
   }
 
   /** The row of the volume that names the attachment that is meant. Null for none. */
