@@ -227,3 +227,26 @@ test("a volume that several servers may have is attached to no other one while C
   expect((await attach()).status).toBe(200);
   await eventually("the other server to have it", () => find(disk)?.attachedTo.length === 2, PATIENT);
 });
+
+test("a server is not set to active while Cinder fills its boot volume, could not fill it, or does not answer", async () => {
+  const { disk, server } = await rebuilding();
+  const shown = find(disk)!;
+  const reset = (state: string) =>
+    cloud.call("POST", `/v2.1/servers/${server}/action`, { "os-resetState": { state } }, 93);
+  expect((await reset("error")).status).toBe(202);
+  for (const status of ["downloading", "error"]) {
+    cinder.putVolume({ ...shown, status });
+    const { status: code, json } = await reset("active");
+    expect([code, json.conflictingRequest.message]).toEqual([
+      ...[409, expect.stringMatching(`^Cannot 'os-resetState' .*volume ${disk} is ${status} in Cinder.*reboot .*hard`)],
+    ]);
+    expect([(await reset("error")).status, (await show(server)).status]).toEqual([202, "ERROR"]);
+  }
+  cinder.putVolume(shown);
+  cinder.fate = () => "silent";
+  const silent = await reset("active");
+  expect([silent.status, (await show(server)).status]).toEqual([503, "ERROR"]);
+  expect(JSON.stringify(silent.json)).toMatch(/Cinder does not answer.*try again later/);
+  cinder.fate = () => "answered";
+  expect([(await reset("active")).status, (await show(server)).status]).toEqual([202, "ACTIVE"]);
+});

@@ -1,4 +1,6 @@
+import { idInCinder } from "../../../../core/tasks/server-volumes.ts";
 import { conflict, invalidField, unavailable } from "../../http/fault.ts";
+import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import { serverNotFound } from "../servers/request-finder.ts";
 import type { ActionBody } from "./action-body.ts";
 import { type ActionTarget, busy } from "./action-target.ts";
@@ -10,6 +12,27 @@ export function readResetState(body: ActionBody): ResetStatus {
   if (state !== "active" && state !== "error")
     throw invalidField("state", state, "It is not one of ['active', 'error'].");
   return state === "active" ? "ACTIVE" : "ERROR";
+}
+
+/** Statuses in Cinder of a volume that no guest may use, and what they mean. */
+const UNUSABLE = { downloading: "Cinder fills it with an image", error: "Cinder could not fill or mend it" } as const;
+
+/**
+ * Refuses to set a server to active whose boot volume Cinder fills with an image, or could not fill (409): its guest would be started without a further question to Cinder. So if Cinder
+ * does not answer, the call is refused, too (503). A volume that does not exist, or is not in Cinder, is no reason.
+ */
+export async function refuseUnfilled(
+  volumes: Pick<ServerVolumes, "statusInCinder"> | null,
+  { action, server }: Pick<ActionTarget, "action" | "server">,
+): Promise<void> {
+  const root = server.spec.volumes.find(({ isRoot, inCinder }) => isRoot && inCinder);
+  if (root === undefined || volumes === null) return;
+  const id = idInCinder(root);
+  const status = await volumes.statusInCinder(id);
+  if (status !== "downloading" && status !== "error") return;
+  throw conflict(
+    `Cannot '${action}' instance ${server.uuid}: its boot volume ${id} is ${status} in Cinder (${UNUSABLE[status]}). Wait until its status is another one. If Cinder no longer writes to it (its messages and its volume service's log tell), set the status (openstack volume set --state reserved ${id}). Then reboot the server hard.`,
+  );
 }
 
 /**

@@ -36,7 +36,7 @@ import {
 import { readReimage } from "./read-reimage.ts";
 import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
-import { readResetState, resetState } from "./reset-state.ts";
+import { readResetState, refuseUnfilled, resetState } from "./reset-state.ts";
 import { acceptSnapshot, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
 
 const ACCEPTED: ActionResult = { status: 202 };
@@ -180,6 +180,7 @@ const reset: RunAction = async (deps, one) => {
   // Its request would still say that it is deleted: restore it, or delete it for good.
   if (target.server.status === "SOFT_DELETED")
     throw wrongState({ action: one.action, uuid: target.server.uuid }, "SOFT_DELETED");
+  if (state === "ACTIVE") await refuseUnfilled(deps.volumes, target);
   await resetState(target, state);
   await noteAction(deps, one.call, { serverUuid: target.server.uuid, action: "resetState", host: null });
   return ACCEPTED;

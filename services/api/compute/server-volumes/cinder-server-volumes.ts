@@ -221,6 +221,10 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return (await this.#storage.volume(id, OWN_NAME))?.sizeGib ?? null;
   }
 
+  override async statusInCinder(id: string): Promise<string | null> {
+    return (await askNeighbour(() => this.#storage.volume(id, OWN_NAME)))?.status ?? null;
+  }
+
   override giveUpReplacement(attachmentId: string): Promise<void> {
     return this.#storage.deleteAttachment(attachmentId);
   }

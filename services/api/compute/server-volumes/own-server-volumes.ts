@@ -75,6 +75,10 @@ export class OwnServerVolumes implements ServerVolumes {
     return (await this.#store.volumes([id]))[0]?.sizeGib ?? null;
   }
 
+  async statusInCinder(_id: string): Promise<string | null> {
+    return null;
+  }
+
   /** Volumes of Berth's own are never migrated, which callers see before. */
   async reserveReplacement(_replacement: Replacement, _call: KnownCall): Promise<ReplacementOutcome> {
     return { kind: "refused", fault: badRequest("Invalid volume: Berth's own volumes are not migrated.") };

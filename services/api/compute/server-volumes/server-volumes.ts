@@ -95,6 +95,8 @@ export interface ServerVolumes
   finishWithoutHost(attachmentId: string): Promise<boolean>;
   /** The present size of a volume, whoever owns it. Null if there is none. Rejects with a BlockStorageError if it is not known. */
   sizeGibOf(id: string): Promise<number | null>;
+  /** The present status of a volume in Cinder, whoever owns it. Null for one that is not there. A call for which Cinder cannot answer is refused (503). */
+  statusInCinder(id: string): Promise<string | null>;
   /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */
   reserveReplacement(replacement: Replacement, call: KnownCall): Promise<ReplacementOutcome>;
   /** Ends such a reservation. Rejects with a BlockStorageError if that is not known. */
