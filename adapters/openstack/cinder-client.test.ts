@@ -86,6 +86,28 @@ test("the error says which role is missing if Cinder does not take Berth for a s
   }
 });
 
+test.each([401, 403])(
+  "Cinder has refused for certain to fill a volume when it does not let Berth's user do so (%i)",
+  async (code) => {
+    const strict = createServer((_request, response) => {
+      response.statusCode = code;
+      const message = "Policy doesn't allow volume:reimage_reserved to be performed.";
+      response.end(JSON.stringify({ forbidden: { code, message } }));
+    });
+    await new Promise<void>((resolve) => strict.listen(0, "127.0.0.1", resolve));
+    try {
+      const url = `http://127.0.0.1:${(strict.address() as AddressInfo).port}`;
+      const storage = clientOf(url, { timeoutMs: 5_000, triesMax: 2 });
+      expect(await storage.reimage({ volumeId: "v", imageId: "i" })).toEqual({
+        ...{ kind: "refused", why: expect.stringMatching(`Cinder answers ${code}.*reimage_reserved`) },
+      });
+    } finally {
+      strict.closeAllConnections();
+      strict.close();
+    }
+  },
+);
+
 test("attachments of other servers and volumes are left out, also if Cinder ignores the filter", async () => {
   const of = (id: string, server: string, volume: string) => ({ id, instance: server, volume_id: volume });
   const attachments = [of("a", "s", "v"), of("b", "other", "v"), of("c", "s", "other")];
