@@ -80,14 +80,14 @@ test.each(["start-source", "start-destination", "power"])(
 );
 
 /** The answers of Cinder to orders for a server with this status that boots from a volume. `urgent`: whether Cinder was asked once only. */
-async function startedIn(statusBefore: string, asks: readonly string[], outcome: object) {
+async function startedIn(statusBefore: string, asks: readonly string[], outcome: object, kind = "hard-reboot") {
   const urgent: boolean[] = [];
   const meet = async (_server: unknown, _place: unknown, { isUrgent }: { readonly isUrgent: boolean }) => {
     urgent.push(isUrgent);
     return { kind: "failed", final: true, ...outcome };
   };
   const volumes = [{ volumeId: "root", replacedBy: "", inCinder: true, isRoot: true }];
-  const facts = { kind: "hard-reboot", statusBefore, after: { uuid: "server", ports: [], volumes }, volume: null };
+  const facts = { kind, statusBefore, after: { uuid: "server", ports: [], volumes }, volume: null };
   return { reasons: await asked(asks, { meet }, facts), urgent };
 }
 
@@ -109,3 +109,13 @@ test.each(["ERROR", "SOFT_DELETED"])(
     });
   },
 );
+
+test("the former guest of a server whose boot volume Cinder was to fill is started only when the volume is connected again", async () => {
+  const started = (asks: readonly string[]) => startedIn("ACTIVE", asks, { reason: "silent" }, "reimage");
+  expect(await started(["hand-over", "reimage-volume", "start-source"])).toEqual({
+    ...{ reasons: ["", "silent"], urgent: [true, true] },
+  });
+  // Another conductor may have got as far as that.
+  expect(await started(["start-source"])).toEqual({ reasons: ["silent"], urgent: [true] });
+  expect(await started(["hand-over", "start-source"])).toEqual({ reasons: ["", ""], urgent: [true, true] });
+});

@@ -34,7 +34,7 @@ const PATIENT: readonly Ask[] = [
  * and fails with it, since there is a place to go back to, and so does the attaching or replacing of a volume. Every other order is given all the same: the host
  * is the server's home, and a guest without its network is better than none. It is not given while Cinder fills a volume of the server with an image, or has failed to,
  * since both would write to the volume. A server in ERROR, or one that was deleted and is restored, may be one whose boot volume Cinder was asked to fill, so its guest is
- * started only if Cinder says that it may be.
+ * started only if Cinder says that it may be. So is the former guest of a server whose boot volume Cinder has refused to fill, since the volume was taken from its host for that.
  *
  * The ports of a live migration are prepared for the destination before its guest is made there, and bound to it when the source has handed over. The
  * guest of any other move is started only when its ports are connected, as far as builds wait for that. Direct ports are not awaited: Neutron's agent connects
@@ -54,6 +54,8 @@ export class OrderBinding {
   #met = NO_NEEDS;
   /** Cinder may have been asked to fill the volume: by this conductor, or by the one before, if this one has begun with that question. */
   #mayHaveReimaged = true;
+  /** Cinder may have ended the connection of the boot volume, by which the former guest would have it, to fill it. So that guest must not be started before the volume is connected again. */
+  #mayBeCutOff: boolean;
 
   /** `devicesOf` returns the functions that connect the server's direct ports at a destination. */
   constructor(
@@ -66,6 +68,7 @@ export class OrderBinding {
     this.#needs = needs;
     this.#facts = facts;
     this.#tenure = tenure;
+    this.#mayBeCutOff = facts.kind === "reimage";
   }
 
   /** What the host of a step's order needs to know. Empty for steps that need nothing. */
@@ -87,6 +90,7 @@ export class OrderBinding {
     if (this.#metStep === step) return false;
     // The order is given when the present meeting has ended, also to a host that was lost and is back by then.
     if (this.#meetingStep === step) return true;
+    if (ask !== "start-source") this.#mayBeCutOff = ask === "reimage-volume";
     const needsCinder = this.#needsCinder(ask);
     // A way back waits for nobody.
     const isUrgent = !PATIENT.includes(ask) && !(needsCinder && ask === "power");
@@ -169,7 +173,11 @@ export class OrderBinding {
   /** Whether the guest must not be started without an answer of Cinder. */
   #needsCinder(ask: Ask): boolean {
     const { after } = this.#facts;
-    return mayBeFilled(this.#facts) && this.#starts(ask) && after.volumes.some((one) => one.isRoot && one.inCinder);
+    return (
+      (this.#mayBeCutOff || mayBeFilled(this.#facts)) &&
+      this.#starts(ask) &&
+      after.volumes.some((one) => one.isRoot && one.inCinder)
+    );
   }
 
   async #plugged(meeting: Promise<NeedsOutcome>, host: string, isWanted: () => boolean): Promise<NeedsOutcome> {

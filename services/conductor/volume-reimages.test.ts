@@ -144,6 +144,21 @@ test("a volume stays as it is while Cinder is silent from the beginning, and nob
   expect((await after(reimage())).outcome).toEqual(unknown(/^Cinder could not be asked to fill volume .*silent/));
 });
 
+test.each(["silent", "lost"] as const)(
+  "nobody knows how a guest has the volume when Cinder falls silent as its attachment is ended (%s)",
+  async (fate) => {
+    let isAway = false;
+    cinder.fate = (method) => {
+      if (isAway) return "silent";
+      if (method !== "deleteAttachment") return count(method);
+      isAway = true;
+      return fate;
+    };
+    expect((await after(reimage())).outcome).toEqual(unknown(/^Cinder could not be asked to fill volume .*silent/));
+    expect(asks).toBe(0);
+  },
+);
+
 test("a conductor that has lost its task writes nothing, and one without Cinder says what is missing", async () => {
   isHeld = false;
   const before = await cinder.attachments({ volumeId });

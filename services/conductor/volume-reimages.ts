@@ -32,6 +32,8 @@ interface Course {
   readonly mayWrite: () => Promise<boolean>;
   /** Cinder may have been asked, and may have changed the volume. */
   mayBeAsked: boolean;
+  /** An attachment over which a guest may have the volume may have ended. A guest must not run before the volume is connected again. */
+  mayBeCutOff: boolean;
   /** When Cinder was first known to fill the volume, by the monotonic clock. */
   filledSinceMs: number | null;
   /** When Cinder's time to fill it is over, by the monotonic clock. */
@@ -83,8 +85,8 @@ export class VolumeReimages {
   }
 
   /**
-   * Returns null at once for a volume that is not in Cinder. `imageRef` of the volume is the image. The promise never rejects because of Cinder. A failure that is not
-   * `isUnknown` has changed nothing.
+   * Returns null at once for a volume that is not in Cinder. `imageRef` of the volume is the image. The promise never rejects because of Cinder. After a failure that
+   * is not `isUnknown`, the volume holds what it held, and the former guest may go on when the volume is connected again.
    */
   reimage(
     serverUuid: string,
@@ -93,10 +95,11 @@ export class VolumeReimages {
   ): Promise<EndedReplacement> | null {
     const storage = this.#storage;
     if (!inCinder) return null;
-    if (storage === null) return Promise.resolve(this.#over(need, noCinder("the volume is in Cinder")));
+    if (storage === null)
+      return Promise.resolve(this.#over({ ...need, mayBeCutOff: false }, noCinder("the volume is in Cinder")));
     const { mayBeAsked, attemptId, isWanted } = need;
     const course: Course = {
-      ...{ serverUuid, volumeId, imageId, attemptId, isWanted, mayBeAsked },
+      ...{ serverUuid, volumeId, imageId, attemptId, isWanted, mayBeAsked, mayBeCutOff: false },
       ...{ filledSinceMs: null, untilMs: Number.POSITIVE_INFINITY, heardAtMs: this.#clock.monotonic() },
       ...{ pauseMs: LOOK_MS, isReported: false },
       mayWrite: () => this.#calls.mayWrite(need),
@@ -176,17 +179,19 @@ export class VolumeReimages {
       course.mayBeAsked = mayHaveBeenAsked || status !== KEPT;
       // It was asked before, and has begun by now.
       const hasBegun = mayHaveBeenAsked && status === FILLING;
+      // Cinder answers, so the volume can be connected again for the former guest, which is not started otherwise.
       if (!hasBegun)
-        return this.#over(course, `Cinder does not fill volume ${volumeId} with image ${imageId}: ${outcome.why}`);
+        return this.#over(
+          { ...course, mayBeCutOff: false },
+          `Cinder does not fill volume ${volumeId} with image ${imageId}: ${outcome.why}`,
+        );
     }
     throw new BlockStorageError("unreachable", `Cinder was asked to fill volume ${volumeId} with image ${imageId}`);
   }
 
   /** Lets one attachment that names no host keep the volume for the server, and ends the others. Returns null, or why that cannot be done. */
-  async #keepAlone(
-    storage: BlockStorage,
-    { volumeId, serverUuid, mayBeAsked, mayWrite }: Course,
-  ): Promise<Undone | null> {
+  async #keepAlone(storage: BlockStorage, course: Course): Promise<Undone | null> {
+    const { volumeId, serverUuid, mayWrite } = course;
     const attachments = await storage.attachments({ volumeId, serverUuid });
     let alone = attachments.find(({ connection, status }) => connection === null && status === KEPT)?.id;
     if (alone === undefined) {
@@ -194,7 +199,7 @@ export class VolumeReimages {
       const made = await storage.reserve({ volumeId, serverUuid, connector: null }, OWN_NAME);
       if (made.kind !== "reserved")
         return this.#over(
-          { mayBeAsked },
+          course,
           `Cinder does not keep volume ${volumeId} for the server: ${made.kind === "unknown" ? "it does not exist" : made.why}`,
         );
       alone = made.attachment.id;
@@ -202,13 +207,14 @@ export class VolumeReimages {
     for (const { id } of attachments) {
       if (id === alone) continue;
       if (!(await mayWrite())) return UNWANTED;
+      course.mayBeCutOff = true;
       await storage.deleteAttachment(id);
     }
     return null;
   }
 
-  #over({ mayBeAsked }: Pick<Course, "mayBeAsked">, reason: string): Undone {
-    return { ...failed(reason, true), ...(mayBeAsked && { isUnknown: true }) };
+  #over({ mayBeAsked, mayBeCutOff }: Pick<Course, "mayBeAsked" | "mayBeCutOff">, reason: string): Undone {
+    return { ...failed(reason, true), ...((mayBeAsked || mayBeCutOff) && { isUnknown: true }) };
   }
 
   /** Resolves when Cinder is to be looked at again: when its event has come, after a pause, or when its time is over. */

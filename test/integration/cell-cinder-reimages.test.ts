@@ -212,6 +212,37 @@ test("a server whose volume Cinder does not fill at all runs as it was before", 
   await eventually("the new guest to be gone", () => cell.existsOn(1).length === 1);
 });
 
+test.each(["as it ends one", "after it has refused to fill the volume"])(
+  "no guest runs over a connection that Cinder has ended when Cinder falls silent %s, and a hard reboot connects the volume again",
+  async (when) => {
+    await running({ volumeConnectTimeoutMs: 1_000 });
+    const { attemptId } = await cell.server(1);
+    /** How many more calls Cinder answers. */
+    let left = Number.POSITIVE_INFINITY;
+    cinder.fate = (method) => {
+      left -= 1;
+      if (left < 0) return "silent";
+      if (method !== "deleteAttachment" || when !== "as it ends one") return "answered";
+      left = 0;
+      return "lost";
+    };
+    cinder.reimage = async () => {
+      // The conductor asks once more for the volume's status.
+      left = 1;
+      return { kind: "refused", why: "it is not allowed" };
+    };
+    await rebuild();
+    await cell.become(1, "ERROR");
+    await cell.rest(1);
+    expect([cell.runsOn(1), find()?.status]).toEqual([[], "reserved"]);
+    cinder.fate = () => "answered";
+    await cell.operate({ server: 1, kind: "hard-reboot" });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ attemptId });
+    await eventually("Cinder to show the host", () => find()?.attachedTo[0]?.host === "host-0", PATIENT);
+    expect([cell.runsOn(1), find()?.status]).toEqual([["host-0"], "in-use"]);
+  },
+);
+
 const CALLS: readonly (keyof BlockStorage)[] = ["reserve", "deleteAttachment", "reimage"];
 test.each(CALLS)("the next conductor finishes a rebuild when the first one dies at the call %s", async (method) => {
   await running();
