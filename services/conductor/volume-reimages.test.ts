@@ -47,10 +47,10 @@ function count(method: keyof BlockStorage, fate: "answered" | "silent" | "lost" 
 }
 
 /** One conductor. `mayBeAsked`: another one may have asked Cinder before. */
-function reimage(mayBeAsked = false, storage: BlockStorage | null = cinder) {
+function reimage(mayBeAsked = false, storage: BlockStorage | null = cinder, silenceMs = SILENCE_MS) {
   const reimages = new VolumeReimages(
     { storage, store: { holdsTask: async () => isHeld, pluggedPorts: async () => [reported] }, clock },
-    { volumeConnectTimeoutMs: SILENCE_MS, reimageMsPerGib: 20_000 },
+    { volumeConnectTimeoutMs: silenceMs, reimageMsPerGib: 20_000 },
   );
   const volume = { ...volumeOf(1), volumeId, inCinder: true, isRoot: true, imageRef: IMAGE };
   return reimages.reimage(SERVER, volume, { tenure, attemptId: "t/0", mayBeAsked, isWanted: () => isWanted });
@@ -205,4 +205,15 @@ test("Cinder is looked at after growing pauses, and at once when its event has c
   const early = await after(reimage(), (at) => at === 20 && cinder.fills.finish(true));
   expect(early.outcome).toEqual({ kind: "ended" });
   expect(early.second).toBeGreaterThan(20);
+});
+
+test("a Cinder that falls silent is not asked without pauses when the time for the fill is over", async () => {
+  [cinder.holdsReimages, looks] = [true, 0];
+  let isSilent = false;
+  cinder.fate = (method) => (isSilent && count(method) === "answered" ? "silent" : "answered");
+  const { second } = await after(reimage(false, cinder, 120_000), (at) => {
+    isSilent = at >= 10;
+  });
+  expect(second).toBeGreaterThan(100);
+  expect(looks).toBeLessThan(20);
 });

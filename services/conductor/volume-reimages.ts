@@ -220,7 +220,10 @@ export class VolumeReimages {
   /** Resolves when Cinder is to be looked at again: when its event has come, after a pause, or when its time is over. */
   async #pause(course: Course): Promise<void> {
     const silentAtMs = course.heardAtMs + this.#silenceMs;
-    const lookAtMs = Math.min(this.#clock.monotonic() + course.pauseMs, course.untilMs, silentAtMs);
+    const nowMs = this.#clock.monotonic();
+    // Its time may be over while Cinder does not say what has become of the volume.
+    const untilMs = course.untilMs > nowMs ? course.untilMs : Number.POSITIVE_INFINITY;
+    const lookAtMs = Math.min(nowMs + course.pauseMs, untilMs, silentAtMs);
     course.pauseMs = Math.min(2 * course.pauseMs, LOOK_MS_MAX);
     for (;;) {
       const leftMs = Math.max(1, lookAtMs - this.#clock.monotonic());

@@ -143,6 +143,17 @@ test("a rebuild is refused for a volume that another server has, too, and for an
   expect([big.status, big.json.badRequest.message]).toEqual([
     ...[400, expect.stringMatching(/^Volume is smaller than the minimum size specified in image metadata\./)],
   ]);
+  // Its file is small, and its disk is not.
+  const { image } = parts.client;
+  const look = vi.spyOn(parts.client, "image").mockImplementation(async function (this: GlanceClient, id, asker) {
+    const found = await image.call(this, id, asker);
+    return found && { ...found, virtualBytes: 10 * 2 ** 30 };
+  });
+  const sparse = await rebuild(await upload({ disk_format: "qcow2" }), 93);
+  look.mockRestore();
+  expect([sparse.status, sparse.json.badRequest.message]).toEqual([
+    ...[400, expect.stringMatching(/is unacceptable: It has 10737418240 bytes, and volume/)],
+  ]);
   const shown = find(disk)!;
   cinder.putVolume({ ...shown, isMultiattach: true });
   const other = await cinder.reserve({ volumeId: disk, serverUuid: randomUUID(), connector: null }, OWN_NAME);

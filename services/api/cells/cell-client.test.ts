@@ -109,6 +109,28 @@ test("opens again as soon as the cell answers a small question after one that ca
   expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
 });
 
+test("a question about changes that comes too late is never taken for a cell without changes, and shuts the cell only if it answers nothing else", async () => {
+  const { msMax: _, ...query } = changesSince(0);
+  let isSilent = false;
+  const { clock, client } = cellWith((store) => {
+    const { servers } = store;
+    store.serversChanged = never;
+    store.servers = (...asked) => (isSilent ? never() : servers.apply(store, asked));
+  });
+  for (const silent of [false, true]) {
+    isSilent = silent;
+    const late = client.serversChanged(query);
+    clock.advance(1_000);
+    expect(await late).toEqual({ kind: "answer", value: { kind: "too-slow" } });
+    await turn();
+    clock.advance(1_000);
+    await turn();
+    const next = client.serversChanged(query);
+    clock.advance(1_000);
+    expect(await next).toEqual(silent ? { kind: "unreachable" } : { kind: "answer", value: { kind: "too-slow" } });
+  }
+});
+
 test("a few questions about changes are under way at a time, and the others are given up before they are late", async () => {
   const ends: (() => void)[] = [];
   const { clock, client } = cellWith((store) => {

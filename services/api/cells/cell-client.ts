@@ -113,13 +113,25 @@ export class CellClient {
 
   /**
    * Reads the servers that were changed in a time. Few such questions are under way at a time, since each may take long and they would use all
-   * connections to the database: `too-slow` is also the answer when others have used up the time.
+   * connections to the database: `too-slow` is also the answer when others have used up the time, or the
+   * cell is silent.
    */
   serversChanged(query: Omit<ChangesQuery, "msMax">): Promise<CellAnswer<ChangedServers>> {
     const { deadlineMs } = this.#settings;
     const msMax = deadlineMs * CHANGES_TAKE;
     const dueMs = this.#clock.monotonic() + deadlineMs * CHANGES_WAIT;
-    return this.#ask(() => this.#changes.submit({ query: { ...query, msMax }, dueMs }));
+    const question = async (): Promise<ChangedServers> => {
+      try {
+        const answer = this.#changes.submit({ query: { ...query, msMax }, dueMs });
+        return await withDeadline(answer, deadlineMs, `cell ${this.name}`, this.#clock);
+      } catch (error) {
+        if (!(error instanceof DeadlineError)) throw error;
+        // A small question finds out whether the cell answers at all, and shuts it if not.
+        void this.servers([]);
+        return { kind: "too-slow" };
+      }
+    };
+    return this.#ask(question, { deadlineMs: 2 * deadlineMs, shuts: true });
   }
 
   /** Reads servers that ran in a period. Like questions about all hosts, this may take longer and does not shut the cell. */

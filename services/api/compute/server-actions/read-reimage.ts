@@ -5,7 +5,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, type Fault } from "../../http/fault.ts";
 import { refuseInDoubt } from "../server-volumes/refuse-in-doubt.ts";
 import type { FoundRecord, ServerVolumes } from "../server-volumes/server-volumes.ts";
-import type { ImagePort } from "../servers/read-image.ts";
+import { diskBytesOf, type ImagePort } from "../servers/read-image.ts";
 import type { ActionTarget } from "./action-target.ts";
 
 /** From this microversion on, a rebuild fills the boot volume of a server with the image. */
@@ -82,12 +82,15 @@ function refuseShared({ id, attachedTo }: FoundRecord, serverUuid: string): void
     );
 }
 
-function refuseBig({ id, minDiskGib, bytes }: ServiceImage, { id: volumeId, sizeGib }: FoundRecord): void {
+/** Cinder itself compares only the size of the file when it is asked, and breaks the volume when it unpacks a larger disk. */
+function refuseBig(image: ServiceImage, { id: volumeId, sizeGib }: FoundRecord): void {
+  const { id, minDiskGib } = image;
   if (minDiskGib > sizeGib)
     throw badRequest(
       `Volume is smaller than the minimum size specified in image metadata. Volume size is ${sizeGib * GIB} bytes, minimum size is ${minDiskGib * GIB} bytes.`,
     );
-  if (bytes !== null && bytes > sizeGib * GIB)
+  const bytes = Math.max(image.bytes ?? 0, diskBytesOf(image) ?? 0);
+  if (bytes > sizeGib * GIB)
     throw unacceptable(id, `It has ${bytes} bytes, and volume ${volumeId} has ${sizeGib * GIB}.`);
 }
 
