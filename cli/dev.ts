@@ -87,7 +87,7 @@ const declaration = {
     }),
     imagesPath: optional(text(), {
       about:
-        "directory for the data of uploaded images, without which images stay queued; by default images in the data directory, and then only those of virtual machines need data",
+        "directory for the data of uploaded images; images in the data directory by default. Images are queued until their data is uploaded, except with hosts that pretend to build and the default directory",
     }),
     filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),

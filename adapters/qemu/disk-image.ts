@@ -91,7 +91,7 @@ function formatOf(header: Buffer): ImageFormat {
   return "raw";
 }
 
-/** The final error for an image of which qemu-img, which ran and ended by itself, complains, or says too much. Null if the host may be at fault. */
+/** The final error if qemu-img ended by itself and complained about the image, or printed more than Berth reads. Null if the host may be at fault. */
 function complaintAboutImage(error: unknown): QemuError | null {
   if (!(error instanceof QemuError)) return null;
   const { code, signal, stderr } = (error.cause ?? {}) as ExecFileException;

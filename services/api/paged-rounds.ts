@@ -29,10 +29,9 @@ export class PagedRounds<Row extends { readonly id: string }> {
   }
 
   /**
-   * Runs one round in which a row whose work fails keeps no other rows from theirs. `begin` is given each page, and resolves with the work on one of its
-   * rows. The round ends after some failures. The next one goes on behind the last row that was tried, and rows whose work failed are tried again when the
-   * list begins anew. Rejects at the end with an AggregateError of the failures, which counts and calls them by `failure`, and at once as the reading and
-   * `begin` do.
+   * Runs one round. A row whose work fails does not stop the others; after ERRORS_MAX failures the round ends, and the next one starts behind the last row that
+   * was tried. Failed rows are tried again in the next pass through the list. `begin` is given each page, and resolves with the work on one of its rows.
+   * Rejects with an AggregateError whose message is the number of failures and `failure`; errors of reading and of `begin` reject at once.
    */
   async runEach(failure: string, begin: (page: readonly Row[]) => Promise<(row: Row) => Promise<void>>): Promise<void> {
     const errors: unknown[] = [];

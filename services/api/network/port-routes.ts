@@ -120,12 +120,13 @@ async function createPort(deps: PortDeps, call: KnownCall, body: CreatePortBody)
 }
 
 /**
- * Takes the new port back if its project has too many. So a project never has more than it may, and of calls at the same time for the last ones all may be
- * refused.
+ * Takes the new port back if its project has too many. So a project has no more than it may, unless an api dies in between, and of calls at the same time for
+ * the last ones all may be refused.
  */
 async function refuseBeyondLimit({ store, ownedMax }: PortDeps, { id, projectId }: PortRecord): Promise<void> {
   if (ownedMax === null || (await store.countOwned(projectId, ownedMax + 1)) <= ownedMax) return;
-  await store.deleteFreePort(id);
+  // A server may have got it meanwhile.
+  if (!(await store.deleteFreePort(id))) return;
   throw conflict(`Quota exceeded for resources: ['port'] (${ownedMax}). Delete ports that no server needs.`);
 }
 

@@ -83,6 +83,7 @@ describe.skipIf(skipped !== null)(
         const { driver, other, scene } = hosts(sharesDisks);
         let wasCalledOff = true;
         let moved = 0;
+        let calledOff = 0;
         let moments = 0;
         for (; wasCalledOff && moments < MOMENTS_MAX; moments += 1 + Math.floor(moments / 4)) {
           const { source, destination, order, ticks } = await scene(moments + 1, isPaused);
@@ -93,6 +94,7 @@ describe.skipIf(skipped !== null)(
             told += 1;
           });
           wasCalledOff = !(await succeeds(first));
+          if (wasCalledOff) calledOff += 1;
           const second = then === "forced" ? { ...order, force: true, orderId: "o2" } : order;
           const isMoved = await succeeds(driver.handOff(second, NEVER, () => undefined));
           const [driverOf, guest] = isMoved ? [other, destination] : [driver, source];
@@ -111,7 +113,7 @@ describe.skipIf(skipped !== null)(
           await driverOf.destroy(guest);
           if (isMoved) moved += 1;
         }
-        expect(moments).toBeGreaterThan(2);
+        expect(calledOff).toBeGreaterThan(0);
         expect(moved).toBeGreaterThan(0);
       },
     );
