@@ -172,7 +172,7 @@ export type EndMigrationOutcome =
   /** One of the volumes does not exist, or is not in this migration. */
   | { readonly kind: "refused"; readonly why: string };
 
-/** The image with which a volume is filled anew. What the volume holds is lost. */
+/** The image that replaces the content of a volume. */
 export interface Reimage {
   readonly volumeId: string;
   readonly imageId: string;

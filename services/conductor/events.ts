@@ -287,6 +287,10 @@ export class ConductorEvents {
     );
   }
 
+  startInDoubt(server: string, host: string, reason: string): void {
+    this.#logger.warn({ server, host, reason }, "a host refuses a start and may run the guest: look at its agent");
+  }
+
   eventLost(reason: unknown): void {
     this.#metrics.eventsLost.inc();
     this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event could not be sent to the API tier"));

@@ -47,7 +47,7 @@ function setUp(changes: Partial<Server> = {}, ports: readonly ServerPort[] = [PO
   };
   return {
     ...{ clock, sent, asked, failures, completer, guest, home, settle },
-    /** The host connects anew. */
+    /** The host connects again. */
     reconnect: () => {
       stream = connect();
     },
@@ -110,7 +110,7 @@ test("a host that is lost while the row is read is told nothing, and one that co
   await completer.stop();
 });
 
-test("a host is told once for each revision, again after ten minutes, and again when it has connected anew", async () => {
+test("a host is told once for each revision, again after ten minutes, and again when it has connected once more", async () => {
   const world = setUp();
   const { completer, guest, home, asked, sent, clock } = world;
   const look = async (revision = 3) => {
@@ -159,7 +159,7 @@ test("however many hosts connect, the database is asked once a second for some s
   await completer.stop();
 });
 
-test("a database that fails is reported, and the next comparison begins anew", async () => {
+test("a database that fails is reported, and the next comparison begins again", async () => {
   const world = setUp();
   const { completer, guest, home, sent, failures, clock } = world;
   world.readBy(() => Promise.reject(new Error("the database is away")));

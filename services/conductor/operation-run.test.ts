@@ -4,7 +4,13 @@ import type { StepOutcome } from "../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { OperationStep } from "../../core/tasks/operation-step.ts";
-import { AttemptReport, type ConductorMessage, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import {
+  AttemptReport,
+  type ConductorMessage,
+  FailureKind,
+  GuestState,
+  OrderReport,
+} from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { hostName, serverId, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { selectionOf } from "../../test/rigs/begin-operation.ts";
@@ -160,3 +166,31 @@ test.each([
     if (kind !== "rebuild") expect(steps[0]?.attempts[0]?.reason).toMatch(/^host-1 .* update that host's agent/);
   },
 );
+
+test("an operator is told once of a host that refuses to start a guest and does not say whether it runs, and the order is repeated", async () => {
+  const told: string[] = [];
+  const orders: string[] = [];
+  const { run, clock, done } = resizeAt(
+    "restoring",
+    { isBeside: false },
+    {
+      events: {
+        operationWaits() {},
+        startInDoubt: (_server: string, host: string, reason: string) => void told.push(`${host}: ${reason}`),
+      },
+      guests: { look: async () => ({ kind: "silent" }) },
+      streamOf: () => ({
+        send: ({ body }: ConductorMessage) => void (body?.$case === "power" && orders.push(body.value.orderId)),
+      }),
+    },
+  );
+  for (let tries = 1; tries <= 6; tries += 1) {
+    await settled();
+    expect(orders).toHaveLength(tries);
+    run.ordered(OrderReport.fromPartial({ host: hostName(0), orderId: orders.at(-1) ?? "", failed: "no luck" }));
+    await settled();
+    clock.advance(60_000);
+  }
+  expect(told).toEqual(["host-0: no luck"]);
+  expect(done).toEqual([]);
+});

@@ -173,10 +173,10 @@ export class OperationRun implements TaskRun {
     const meaning = await meaningOfRefusal(facts, asked, (place) => this.#ports.guests.look(guestOf(facts, place)));
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
-    else if (meaning === "unclear" && asked.ask !== "hand-over") this.#askAgainLater(asked);
-    // The host is asked again until the deadline of the hand-over.
-    else if (meaning === "unclear") this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#send());
-    else this.#step(meaning);
+    else if (meaning !== "unclear") this.#step(meaning);
+    // The host is asked again: until the deadline of a hand-over, and about a start until it says whether the guest runs.
+    else if (asked.ask === "hand-over") this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#send());
+    else this.#askAgainLater(asked, "startInDoubt", failed);
   }
 
   destroyed(report: DestroyReport): void {
@@ -186,17 +186,17 @@ export class OperationRun implements TaskRun {
   }
 
   #answered(asked: AskedGuest, failed: string): void {
-    if (failed === "") this.#step({ kind: "done", step: asked.step });
-    else if (asked.tries >= triesMax(asked.ask)) {
-      if (asked.ask.startsWith("destroy") && asked.tries === triesMax(asked.ask))
-        this.#ports.events.leftBehind(this.tenure.serverUuid, asked.place.host, failed);
-      // A stage that waits for success uses this retry. Any other stage cancels it when the step changes.
-      this.#askAgainLater(asked);
+    if (failed === "") return void this.#step({ kind: "done", step: asked.step });
+    // A stage that waits for success uses this retry. Any other stage cancels it when the step changes.
+    this.#askAgainLater(asked, asked.ask.startsWith("destroy") ? "leftBehind" : null, failed);
+    if (asked.tries >= triesMax(asked.ask))
       this.#step({ kind: "failed", step: asked.step, reason: keptReason(failed), final: false });
-    } else this.#askAgainLater(asked);
   }
 
-  #askAgainLater(asked: AskedGuest): void {
+  /** Operators are told once, when the tries are over after which a failure counts as the host's answer. */
+  #askAgainLater(asked: AskedGuest, tell: "leftBehind" | "startInDoubt" | null, failed: string): void {
+    if (tell !== null && asked.tries === triesMax(asked.ask))
+      this.#ports.events[tell](this.tenure.serverUuid, asked.place.host, failed);
     this.#asked = { ...asked, tries: asked.tries + 1 };
     this.#timers.wait(retryDelayMs(asked.tries), () => this.#send());
   }

@@ -12,7 +12,7 @@ import { SmallCell } from "../rigs/small-cell.ts";
 const IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b";
 const OTHER_IMAGE = "155d900f-4e14-4e4c-a73d-069cbf4541e6";
 /** A machine that has much other work to do, and pauses of Cinder that double. */
-const PATIENT = { withinMs: 120_000 };
+const PATIENT = { withinMs: 100_000 };
 const OWN = { callerToken: null, requestId: null };
 
 let cell: SmallCell;
@@ -96,13 +96,13 @@ test("a server becomes ERROR, with the reason, when Cinder cannot fill its volum
   expect(await cell.become(1, "ERROR")).toMatchObject({
     ...{ taskState: null, attemptId, fault: { message: expect.stringMatching(/^Cinder could not fill volume/) } },
   });
-  await eventually("the new guest to be gone", () => cell.existsOn(1).length === 1);
+  await eventually("the new guest to be gone", () => cell.existsOn(1).length === 1, PATIENT);
   expect([cell.runsOn(1), await cell.holds(serverId(1))]).toEqual([[], { "host-0": 1 }]);
   // Cinder's operator has mended the volume.
   cinder.putVolume({ ...find()!, status: "reserved" });
   await cell.operate({ server: 1, kind: "hard-reboot" });
   expect(await cell.become(1, "ACTIVE")).toMatchObject({ attemptId });
-  await eventually("Cinder to show the host", () => find()?.attachedTo[0]?.host === "host-0");
+  await eventually("Cinder to show the host", () => find()?.attachedTo[0]?.host === "host-0", PATIENT);
 });
 
 /** Cinder takes longer than the rebuild waits for it. */
@@ -202,14 +202,14 @@ test("a server whose volume Cinder does not fill at all runs as it was before", 
   const { attemptId } = await cell.server(1);
   cinder.reimage = async () => ({ kind: "refused", why: "image is not there" });
   await rebuild();
-  await eventually("the refusal", async () => (await cell.server(1)).fault !== null);
+  await eventually("the refusal", async () => (await cell.server(1)).fault !== null, PATIENT);
   const server = await cell.rest(1);
   expect(server).toMatchObject({
     ...{ status: "ACTIVE", attemptId, fault: { message: expect.stringMatching(/does not fill.*image is not there/) } },
   });
-  await eventually("the guest to run", () => cell.runsOn(1).length === 1);
-  await eventually("Cinder to show the host", () => find()?.attachedTo[0]?.host === "host-0");
-  await eventually("the new guest to be gone", () => cell.existsOn(1).length === 1);
+  await eventually("the guest to run", () => cell.runsOn(1).length === 1, PATIENT);
+  await eventually("Cinder to show the host", () => find()?.attachedTo[0]?.host === "host-0", PATIENT);
+  await eventually("the new guest to be gone", () => cell.existsOn(1).length === 1, PATIENT);
 });
 
 test.each(["as it ends one", "after it has refused to fill the volume"])(
@@ -253,7 +253,7 @@ test.each(CALLS)("the next conductor finishes a rebuild when the first one dies 
     return called === method ? "lost" : "answered";
   };
   await rebuild();
-  await eventually("the first conductor to call Cinder", () => isAsked);
+  await eventually("the first conductor to call Cinder", () => isAsked, PATIENT);
   await first.kill();
   // Cinder goes on, whatever has become of the conductor, and is finished at some moment after the next one has begun. That one may have the volume filled once more.
   cinder.fate = () => "answered";
@@ -270,7 +270,7 @@ test("a server can be deleted while Cinder fills its volume", async () => {
   await rebuild();
   await isFilling();
   await cell.delete(1);
-  await eventually("the server to be gone", async () => (await cell.server(1)).status === "DELETED");
-  await eventually("its guests to be gone", () => cell.existsOn(1).length === 0);
+  await eventually("the server to be gone", async () => (await cell.server(1)).status === "DELETED", PATIENT);
+  await eventually("its guests to be gone", () => cell.existsOn(1).length === 0, PATIENT);
   expect(await cell.holds(serverId(1))).toEqual({});
 });

@@ -108,7 +108,7 @@ describe.skipIf(skipped !== null)(
           const seen = ticks()[at].length;
           if (isPaused) await driverOf.power(guest, "unpause", NEVER);
           await eventually("a further tick", () => ticks()[at].length > seen, PATIENT);
-          // The guest counts its ticks: a boot would begin anew.
+          // The guest counts its ticks: a boot would begin with the first one again.
           expect([moments, ticks()[at].at(seen) ?? 0]).not.toEqual([moments, 1]);
           await driverOf.destroy(guest);
           if (isMoved) moved += 1;
