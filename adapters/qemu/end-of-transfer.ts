@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest } from "./qemu-guest.ts";
+import { nullIfGone } from "./running-qemu.ts";
 
 const POLL_MS = 20;
 /** The thread that reads what the destination of a transfer says. QEMU gives its threads names because it is started with `debug-threads`. */
@@ -28,7 +29,8 @@ export async function endOfTransfer(guest: Pick<QemuGuest, "process">, withinMs 
 
 /** The names of the threads of a process. A thread that ends meanwhile has none, and neither has a process that is gone. */
 async function threadNames(pid: number): Promise<readonly string[]> {
-  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
-  const nameOf = (thread: string) => readFile(`/proc/${pid}/task/${thread}/comm`, "utf8").catch(() => "");
+  const threads = (await readdir(`/proc/${pid}/task`).catch(nullIfGone)) ?? [];
+  const nameOf = async (thread: string) =>
+    (await readFile(`/proc/${pid}/task/${thread}/comm`, "utf8").catch(nullIfGone)) ?? "";
   return (await Promise.all(threads.map(nameOf))).map((name) => name.trim());
 }

@@ -91,7 +91,7 @@ function startTimeOf(pid: number): string | null {
 /**
  * Null for a process that has ended, or is another user's. Throws every other error: a process whose state cannot be read may still be running.
  */
-function nullIfGone(error: unknown): null {
+export function nullIfGone(error: unknown): null {
   const { code = "" } = error as NodeJS.ErrnoException;
   if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(code)) return null;
   throw error;

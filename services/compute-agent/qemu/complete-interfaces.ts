@@ -16,7 +16,8 @@ type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" 
  * is asked again to release those that it was asked to release, all of them at once. Leaves a guest alone that is suspended, is handed over or waits for another one, and an interface for
  * which QEMU has no slot: those get their interfaces at their next start. All interfaces are tried; then it rejects with the first one's error.
  *
- * When the signal is raised, it rejects at once, also while QEMU is silent. Then the guest and its record are no longer touched, apart from the command that QEMU was given last.
+ * When the signal is raised, it rejects at once, also while QEMU is silent. Then the guest and its record are no longer touched, apart from the command that QEMU was given last,
+ * and the links to the metadata address that are being opened.
  */
 export async function completeInterfaces(guest: CompletedGuest, signal: AbortSignal): Promise<void> {
   const { isSuspended, receives, handedTo, machine } = guest.record;

@@ -213,13 +213,15 @@ const ENDED: CalledOff = { kind: "ended" };
 
 /**
  * Ends a transfer that is no longer wanted. The guest is left as it was before: it runs on if it ran, and is paused if it was paused. A transfer after which the
- * destination has everything leaves the guest to the order that comes next, and resolves as `completed`.
+ * destination has everything leaves the guest to the order that comes next, and resolves as `completed`. So is a guest whose QEMU is gone.
  */
 export async function callOffHandOver(guest: QemuGuest): Promise<CalledOff> {
   const { handedTo } = guest.record;
   if (handedTo === null || (await guest.state()) === "absent") return ENDED;
   await cancelTransfer(guest);
   const state = await settledState(guest);
+  // Nobody knows whether the destination had everything when this QEMU ended.
+  if (state === "absent") return ENDED;
   if (state === "postmigrate") {
     const { status, downtime = 0 } = await queryMigration(guest);
     if (status === "completed") return { kind: "completed", haltedMs: downtime };

@@ -271,7 +271,7 @@ export class QemuDriver implements Driver {
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    // A guest that releases an interface while it is given it would end without it.
+    // An interface may still be leaving the guest. A guest that was given the same one meanwhile would lose it, so the release is awaited.
     const guest = await this.#oldWork.atRest(name, { signal });
     await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
   }
