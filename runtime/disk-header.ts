@@ -78,7 +78,7 @@ export function qcow2BytesOf(header: Buffer): number | null {
 export const isQcow2 = (header: Buffer): boolean => header.length >= 4 && header.readUInt32BE(0) === QCOW2_MAGIC;
 
 /** The format that the beginning tells; null for none, as a raw disk has. */
-function formatOf(header: Buffer): string | null {
+export function formatOf(header: Buffer): string | null {
   if (isQcow2(header)) return "qcow2";
   const beginning = header.subarray(0, 4).toString("hex");
   return MAGICS.find(([, magic]) => magic === beginning)?.[0] ?? null;

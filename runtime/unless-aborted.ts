@@ -5,8 +5,6 @@
 export async function unlessAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const raise = () => reject(signal.reason);
-  aborted.catch(() => undefined);
-  work.catch(() => undefined);
   if (signal.aborted) raise();
   signal.addEventListener("abort", raise, { once: true });
   try {

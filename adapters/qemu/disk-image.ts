@@ -1,6 +1,6 @@
 import type { ExecFileException } from "node:child_process";
 import { open } from "node:fs/promises";
-import { HEADER_BYTES, isQcow2, judgeQcow2, qcow2BytesOf } from "../../runtime/disk-header.ts";
+import { formatOf, HEADER_BYTES, judgeQcow2, qcow2BytesOf } from "../../runtime/disk-header.ts";
 import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
 
@@ -12,15 +12,6 @@ export interface ImageFacts {
   /** Size of the disk that a guest sees, in bytes. */
   readonly virtualBytes: number;
 }
-
-/** Magic numbers of formats that Berth does not use, so that such an image is not mistaken for a raw disk. */
-const OTHER_MAGICS: readonly (readonly [name: string, magic: string])[] = [
-  ["VMDK", "4b444d56"],
-  ["QED", "51454400"],
-  ["VHDX", "76686478"],
-  ["VHD", "636f6e65"],
-  ["LUKS", "4c554b53"],
-];
 
 /**
  * What qemu-img says at the end of a line when the host is at fault and not the image: the reasons of the system for a call that failed. A
@@ -36,7 +27,7 @@ const HOST_FAULT =
  */
 export async function inspectImage(path: string, declared: ImageFormat | null): Promise<ImageFacts> {
   const header = await headerOf(path);
-  const format = formatOf(header);
+  const format = usableFormatOf(header);
   if (declared !== null && declared !== format)
     throw unusable(`it was declared as ${declared}, but its content is ${format}`);
   const judged = format === "qcow2" ? judgeQcow2(header) : null;
@@ -83,12 +74,10 @@ async function headerOf(path: string): Promise<Buffer> {
   }
 }
 
-function formatOf(header: Buffer): ImageFormat {
-  if (isQcow2(header)) return "qcow2";
-  const beginning = header.subarray(0, 4).toString("hex");
-  const other = OTHER_MAGICS.find(([, magic]) => beginning === magic);
-  if (other !== undefined) throw unusable(`it is a ${other[0]} image; allowed: qcow2, raw`);
-  return "raw";
+function usableFormatOf(header: Buffer): ImageFormat {
+  const format = formatOf(header) ?? "raw";
+  if (format === "qcow2" || format === "raw") return format;
+  throw unusable(`it is a ${format.toUpperCase()} image; allowed: qcow2, raw`);
 }
 
 /** The final error if qemu-img ended by itself and complained about the image, or printed more than Berth reads. Null if the host may be at fault. */

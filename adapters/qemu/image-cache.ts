@@ -6,6 +6,7 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findImageFile, nullIfMissing } from "../../runtime/find-image-file.ts";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
+import { unlessAborted } from "../../runtime/unless-aborted.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
@@ -125,7 +126,7 @@ export class ImageCache {
     const key = `${expected.id} ${expected.format} ${expected.sha512}`;
     const running = this.#fetching.get(key) ?? this.#begin(key, expected);
     running.waiting += 1;
-    return unlessRaised(running.image, signal).finally(() => {
+    return unlessAborted(running.image, signal).finally(() => {
       running.waiting -= 1;
       if (running.waiting > 0) return;
       if (this.#fetching.get(key) === running) this.#fetching.delete(key);
@@ -145,7 +146,7 @@ export class ImageCache {
       check.catch(() => undefined);
       this.#checks.set(sha512, check);
     }
-    return unlessRaised(check, signal);
+    return unlessAborted(check, signal);
   }
 
   async #checkBase(sha512: string): Promise<void> {
@@ -335,15 +336,6 @@ export class ImageCache {
 }
 
 const NEVER = new AbortController().signal;
-
-/** Settles as the promise does, or rejects when the signal is raised. */
-function unlessRaised<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const raised = Promise.withResolvers<never>();
-  const onAbort = () => raised.reject(signal.reason as Error);
-  signal.addEventListener("abort", onAbort);
-  if (signal.aborted) onAbort();
-  return Promise.race([promise, raised.promise]).finally(() => signal.removeEventListener("abort", onAbort));
-}
 
 const nameOf = (path: string, { bytes, changedAtMs }: FileMark): string => `${path} ${bytes} ${changedAtMs}`;
 
