@@ -101,7 +101,14 @@ export class InterfaceCompleter {
 
   #tell(stream: AgentStream, guest: NamedGuest, { spec, revision }: Server): void {
     const told = this.#told.get(stream) ?? new Map();
-    this.#told.set(stream, told.set(guest.attemptId, { revision, atMs: this.#clock.monotonic() }));
+    const nowMs = this.#clock.monotonic();
+    told.delete(guest.attemptId);
+    this.#told.set(stream, told.set(guest.attemptId, { revision, atMs: nowMs }));
+    // The oldest ones come first, and mean nothing any longer.
+    for (const [attemptId, { atMs }] of told) {
+      if (nowMs - atMs < AGAIN_MS) break;
+      told.delete(attemptId);
+    }
     if (spec.ports.length === 0) return;
     const { host, serverUuid, attemptId } = guest;
     const value = { host, serverUuid, attemptId, interfaces: guestInterfaces(spec.ports), revision };
