@@ -288,7 +288,7 @@ export class CinderClient implements BlockStorage {
       await this.#call({ ...request, expect: [202] }, REIMAGE_MICROVERSION);
       return { kind: "begun" };
     } catch (error) {
-      // A policy that does not let Berth's user do this is a matter of the operator, and the volume is as it was all the same.
+      // If a policy does not let Berth's user do this, Cinder has not touched the volume either, so it counts as a refusal.
       if (error instanceof BlockStorageError && error.code === "refused")
         return { kind: "refused", why: error.message };
       return { kind: "refused", why: refusalOf(error).why };

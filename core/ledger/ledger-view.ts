@@ -67,7 +67,7 @@ export class LedgerView {
     return this.#names;
   }
 
-  /** Rises when a class has got another column than before, or its first one, and when the columns have got more slots. */
+  /** Rises when a class has got its first column or another one, or has lost its column, and when the columns have got more slots. */
   get columnsVersion(): number {
     return this.#columnsVersion;
   }

@@ -14,7 +14,7 @@ export class NamedSets<Name extends string> {
   /** The sorted member ids of each set, by set number. Empty for a number that is free. */
   readonly #members: (readonly number[])[] = [[]];
   readonly #setOf = new Map<string, number>([["", NamedSets.EMPTY]]);
-  /** How many providers have each set. Not counted for the empty set, which is never freed. */
+  /** How many providers have each set. That of the empty set only rises: it is never freed. */
   readonly #holders: number[] = [0];
   readonly #freeNumbers: number[] = [];
   /** By slot: the ids of the provider's set, and those that were added (id) or removed (~id) since the last `settle`, in order. */

@@ -11,7 +11,7 @@ const INCARNATION = /^\P{Cc}{0,200}$/u;
  */
 const REVISION_MAX = 2_000_000_000;
 
-/** More than a host has, or a cluster that is reported as one. Guests that the database does not know are noted in it, and no host may fill it. */
+/** More guests than a host has, or a cluster that is reported as one host. The database notes guests that it does not know, so a host could fill it without a limit. */
 const GUESTS_MAX = 10_000;
 
 /**

@@ -16,7 +16,7 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
 
 /**
  * Interprets a host's refusal of an order by looking at the server's guests. `plain`: the refusal means only what the host said. `unclear`:
- * a guest may be the only copy, or run, and its host does not answer, or has not done what it was to do.
+ * the host does not say what its guest is, or the guest runs and is not paused yet as the order wants. It may be the only copy, so the host is asked again.
  */
 export async function meaningOfRefusal(
   facts: OperationFacts,

@@ -8,7 +8,7 @@ import { follow } from "./followed-cell.ts";
 
 const SEEN_MS = 20_000;
 
-test("the largest report that a conductor accepts makes a view store one set of traits for each provider", async () => {
+test("a report whose providers have as many traits as they may makes a view store one set of traits for each provider", async () => {
   const database = await freshDatabase("cell");
   onTestFinished(() => database.drop());
   const pool = createPool({ url: database.url, applicationName: "test" });

@@ -156,7 +156,7 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   return rows.map(requestOf);
 }
 
-/** The times between which the requests changed, with what compares them with that. */
+/** The limits of the time of change, each with its SQL operator. */
 function changeTimesOf({ changedSinceMs, changedBeforeMs }: RequestQuery): readonly (readonly [">=" | "<", number])[] {
   const since = changedSinceMs === undefined ? [] : [[">=", changedSinceMs] as const];
   // Postgres's times are finer than milliseconds.

@@ -14,8 +14,13 @@ export function readResetState(body: ActionBody): ResetStatus {
   return state === "active" ? "ACTIVE" : "ERROR";
 }
 
-/** Statuses in Cinder of a volume that no guest may use, and what they mean. */
-const UNUSABLE = { downloading: "Cinder fills it with an image", error: "Cinder could not fill or mend it" } as const;
+/** What to do about a boot volume that no guest may use, by its status in Cinder. */
+const UNUSABLE = {
+  downloading: (id: string) =>
+    `Cinder fills it with an image. Wait until it has another status. If Cinder surely no longer writes to it (the log of its volume service tells), run 'openstack volume set --state reserved ${id}'`,
+  error: (id: string) =>
+    `Cinder could not fill or mend it. Look into its messages (openstack volume message list). When it is usable again, run 'openstack volume set --state reserved ${id}'`,
+} as const;
 
 /**
  * Refuses to set a server to active whose boot volume Cinder fills with an image, or could not fill (409): its guest would be started without a further question to Cinder. So if Cinder
@@ -31,7 +36,7 @@ export async function refuseUnfilled(
   const status = await volumes.statusInCinder(id);
   if (status !== "downloading" && status !== "error") return;
   throw conflict(
-    `Cannot '${action}' instance ${server.uuid}: its boot volume ${id} is ${status} in Cinder (${UNUSABLE[status]}). Wait until its status is another one. If Cinder no longer writes to it (its messages and its volume service's log tell), set the status (openstack volume set --state reserved ${id}). Then reboot the server hard.`,
+    `Cannot '${action}' instance ${server.uuid}: its boot volume ${id} is ${status} in Cinder. ${UNUSABLE[status](id)}. Then reboot the server hard.`,
   );
 }
 

@@ -58,7 +58,7 @@ async function takeInterface(target: ActionTarget, portId: string, missing: Faul
 
 /**
  * Gives the guest the interfaces of the ports that its server has now. Another call may have given it an interface back while this one took the port from
- * the server, and a guest that refused to release one may have released another. What fails here is done at the guest's next start.
+ * the server, and a guest that refused to release one may have released another. An interface that cannot be given back here is given back when the host is next compared with its cell.
  */
 export async function restoreInterfaces({ cell, server: { uuid } }: ActionTarget): Promise<void> {
   const read = await cell.server(uuid);

@@ -23,8 +23,9 @@ interface Asked {
   readonly oldestFirst: boolean;
 }
 
-/** At most as many servers of one list a cell looks at for one stretch, and as many times more than for the one before. */
+/** Maximum number of servers of one list at which a cell looks for one stretch. */
 const LOOKS_MAX = 5_000;
+/** The next stretch looks at up to this many times as many servers as the one before. */
 const LOOKS_GROWTH = 8;
 /** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
 const VALUES_LOOKED_AT_MAX = 1_000;
@@ -203,7 +204,7 @@ export const listPlaceOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPos
   createdAtMs,
 });
 
-/** Whether a place follows another one in the list. A place follows none at all, and none follows no place. */
+/** Whether a place comes later in the list than another one. Null is the place before the first server. */
 export function isFurther(place: ListPosition | null, than: ListPosition | null, oldestFirst: boolean): boolean {
   if (place === null || than === null) return place !== null;
   return newestFirst(than, place) * (oldestFirst ? -1 : 1) < 0;

@@ -56,6 +56,13 @@ test.each<[Partial<ListQuery>, string]>([
   expect(asked).toEqual([`changes ${JSON.stringify(changes)}`]);
 });
 
+test("too many requests changed since a time are refused with the word that helps, also if another time was given", async () => {
+  for (const query of [SINCE, { ...SINCE, ...BEFORE }]) {
+    const { text } = await refusalOf(query, { kind: "found", servers: [] });
+    expect(text).toMatch(/changes-since: more than 10000 servers have changed since then; use a later time\.$/);
+  }
+});
+
 test("a list that a cell could not make in time is refused, since it would lack the servers of that cell", async () => {
   const { status, text } = await refusalOf({ ...BEFORE, deleted: "deleted" }, { kind: "too-slow" });
   expect(status).toBe(503);

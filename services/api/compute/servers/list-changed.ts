@@ -57,10 +57,11 @@ async function changedRequestsOf({ store }: Deps, query: ListQuery): Promise<rea
   const records = await store.listRequests({
     ...{ projectId, marker: null, limit: CHANGES_MAX + 1 },
     ...(sinceMs !== null && { changedSinceMs: sinceMs }),
-    // With the other time, a server may have been changed in between by its user, and its request has been touched later.
+    // A server may have been changed in this time although its request was written again later, so `changes-since` alone limits the requests.
     ...(sinceMs === null && beforeMs !== null && { changedBeforeMs: beforeMs }),
   });
-  if (records.length > CHANGES_MAX) throw tooMany(query);
+  // Only a later `changes-since` makes these requests fewer.
+  if (records.length > CHANGES_MAX) throw tooMany(sinceMs === null ? query : { ...query, changedBeforeMs: null });
   return records;
 }
 
