@@ -10,7 +10,7 @@ import { GuestDirs } from "./guest-dirs.ts";
 
 const SILENT_AFTER_MS = 15_000;
 
-/** A storage with some guests, each of whose calls takes some time. */
+/** A storage with some guests, each of whose calls takes some time. It answers calls in their order, as the clock that it moves must not let one call look older than it is. */
 async function slowDirs(guests: number, eachMs: number) {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-dirs-")));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
@@ -24,17 +24,18 @@ async function slowDirs(guests: number, eachMs: number) {
   const told: (string | null)[] = [];
   let mostAtATime = 0;
   let open = 0;
+  let answered: Promise<unknown> = Promise.resolve();
   class SlowGate extends StorageGate {
     override look<Value>(call: () => Promise<Value>): Promise<Value> {
       return super.look(async () => {
         open += 1;
         mostAtATime = Math.max(mostAtATime, open);
-        try {
-          return await call();
-        } finally {
+        const answer = answered.then(call).finally(() => {
           clock.advance(eachMs);
           open -= 1;
-        }
+        });
+        answered = answer.catch(() => undefined);
+        return answer;
       });
     }
   }
