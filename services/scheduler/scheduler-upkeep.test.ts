@@ -118,10 +118,10 @@ describe("learning", () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     const conductor = cell.broker.connect(conductorPermissions("one"));
-    const eventOf = (kind: EventKind) =>
-      CellEvent.create({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 });
+    const eventOf = (kind: EventKind, host = "host-1") =>
+      CellEvent.create({ kind, cell: "one", serverUuid: serverId(9), host, reason: "", atMs: 0 });
     const tell = (kind: EventKind, ...more: readonly EventKind[]) => {
-      const event = { ...eventOf(kind), more: more.map(eventOf) };
+      const event = { ...eventOf(kind), more: more.map((one) => eventOf(one)) };
       return conductor.publish(cellEventsSubject("one"), CellEvent.encode(event).finish());
     };
     await rig.start([cell.open()]);
@@ -140,5 +140,23 @@ describe("learning", () => {
     expect(await hostOf(cell, 3)).toBe("host-2");
     await tell(EventKind.EVENT_KIND_SERVER_ACTIVE);
     await eventually("the failure to be forgotten", async () => (await rig.softState.buildFailures()).size === 0);
+  });
+
+  test("failures on hosts that a cell does not have are not counted, however many a cell names", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    await rig.start([cell.open()]);
+    const failed = (host: string) =>
+      CellEvent.create({
+        ...{ kind: EventKind.EVENT_KIND_ATTEMPT_FAILED, cell: "one", serverUuid: serverId(9), reason: "", atMs: 0 },
+        host,
+      });
+    const invented = Array.from({ length: 100 }, (_, index) => failed(`host-of-another-cell-${index}`));
+    // The real one comes last, so all of them have been read when it is counted.
+    const more = [...invented, failed("x".repeat(10_000)), failed("host-1")];
+    await conductor.publish(cellEventsSubject("one"), CellEvent.encode({ ...failed("two/host-1"), more }).finish());
+    await eventually("the failure to be counted", async () => (await rig.softState.buildFailures()).size > 0);
+    expect([...(await rig.softState.buildFailures()).keys()]).toEqual(["one/host-1"]);
   });
 });

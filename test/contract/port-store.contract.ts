@@ -233,16 +233,33 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
     });
 
     test("when a server ends, a port that was made for it is removed, and any other port is free again", async () => {
-      const [server, other] = [randomUUID(), randomUUID()];
+      const [server, other] = [serverSpec(1).uuid, serverSpec(2).uuid];
+      await requests.accept([serverSpec(1), serverSpec(2)]);
       const [own, foreign] = [fresh({ serverUuid: server }), fresh({ serverUuid: other })];
       await store.addPorts([own, foreign], POOL);
       const lasting = port();
       await store.createPort(lasting);
       await store.bindPorts([lasting.id], server, []);
+      await requests.cancel(server, "req-1");
+      await requests.markDeleted(goneFrom(null, [server]));
       await store.endServers([server, "no uuid"]);
       await store.endServers([server]);
       expect(await store.ports([own.id, lasting.id])).toEqual([lasting]);
       expect(await store.ports([foreign.id])).toMatchObject([{ binding: { serverUuid: other } }]);
+    });
+
+    test("ports are not given up for a server that the API database does not show as gone, whoever says that it has ended", async () => {
+      const [living, cancelled, unknown] = [serverSpec(1).uuid, serverSpec(2).uuid, randomUUID()];
+      await requests.accept([serverSpec(1), serverSpec(2)]);
+      await requests.cancel(cancelled, "req-1");
+      const servers = [living, cancelled, unknown];
+      await store.addPorts(
+        servers.map((serverUuid) => fresh({ serverUuid })),
+        POOL,
+      );
+      await store.endServers(servers);
+      const left = await store.listPorts({ projectId: null, limit: 9 });
+      expect(left.map(({ binding }) => binding?.serverUuid).sort()).toEqual(servers.toSorted());
     });
 
     test("the sweep ends the ports of deleted servers, and of those that nobody knows when they are old", async () => {

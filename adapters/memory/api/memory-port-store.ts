@@ -125,7 +125,8 @@ export class MemoryPortStore implements PortStore, MemberPorts {
   }
 
   async endServers(serverUuids: readonly string[]): Promise<void> {
-    const ended = new Set(serverUuids);
+    const records = await this.#requests.requests(serverUuids);
+    const ended = new Set(records.flatMap(({ serverUuid, state }) => (state === "deleted" ? [serverUuid] : [])));
     for (const port of this.#ports.values()) if (ended.has(port.binding?.serverUuid ?? "")) this.#end(port);
   }
 

@@ -108,7 +108,9 @@ export class PostgresPortStore implements PortStore {
   }
 
   async endServers(serverUuids: readonly string[]): Promise<void> {
-    await this.#end("end_servers_of_ports", "p.server_uuid = any ($1::uuid[])", [onlyUuids(serverUuids)]);
+    const isOver = `p.server_uuid in (
+      select r.server_uuid from requests r where r.server_uuid = any ($1::uuid[]) and r.state = 'deleted')`;
+    await this.#end("end_servers_of_ports", isOver, [onlyUuids(serverUuids)]);
   }
 
   sweepPorts(unknownMs: number): Promise<number> {

@@ -71,7 +71,10 @@ export interface PortStore {
    * survives. Repeatable.
    */
   unbindPorts(ids: readonly string[], serverUuid: string, boundUntilMs?: number): Promise<void>;
-  /** Gives up the ports of servers that are gone: those that were made for them are removed, and the others are released. Repeatable. */
+  /**
+   * Gives up the ports of those of these servers that the API database shows as gone: ports that were made for them are removed, and the others are released. A cell tells
+   * of the ends of its servers, and may be wrong about those of other cells. Repeatable.
+   */
   endServers(serverUuids: readonly string[]): Promise<void>;
   /**
    * Does the same for all servers that the API database shows as gone, and for those that it does not know although they got their port

@@ -3,9 +3,10 @@ import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
+import type { Server } from "../../../core/tasks/server.ts";
 import { createLogger } from "../../../runtime/logger.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
-import { changesSince } from "../../../test/contract/cell-fixtures.ts";
+import { changesSince, serverId } from "../../../test/contract/cell-fixtures.ts";
 import { ApiEvents } from "../events.ts";
 import { CellClient } from "./cell-client.ts";
 
@@ -151,4 +152,13 @@ test("a few questions about changes are under way at a time, and the others are 
     ...["too-slow", "too-slow"],
   ]);
   expect(ends).toHaveLength(4);
+});
+
+test("what a cell says of servers that it was not asked for does not count, since they may live in other cells", async () => {
+  const [own, foreign] = [serverId(1), serverId(2)];
+  const { client } = cellWith((store) => {
+    store.servers = async () => [foreign, own].map((uuid) => ({ uuid }) as Server);
+  });
+  expect(await client.servers([own])).toEqual({ kind: "answer", value: [{ uuid: own }] });
+  expect(await client.server(own)).toEqual({ kind: "answer", value: { uuid: own } });
 });

@@ -106,9 +106,12 @@ export class CellClient {
     return this.#ask(() => this.#reads.submit(uuid));
   }
 
-  /** Reads those of the given servers that the cell has. */
+  /** Reads those of the given servers that the cell has. What it says of others does not count, because they may live in other cells. */
   servers(uuids: readonly string[]): Promise<CellAnswer<readonly Server[]>> {
-    return this.#ask(() => this.#cell.store.servers(uuids));
+    return this.#ask(async () => {
+      const asked = new Set(uuids);
+      return (await this.#cell.store.servers(uuids)).filter(({ uuid }) => asked.has(uuid));
+    });
   }
 
   /**

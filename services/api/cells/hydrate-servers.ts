@@ -77,6 +77,9 @@ export function livesInCell(record: RequestRecord): record is RequestRecord & { 
   return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
 }
 
+/** Names what one cell says of a server. Only the cell to which the server's request is assigned counts. */
+export const keyInCell = (cell: string | null, serverUuid: string): string => `${cell} ${serverUuid}`;
+
 /** Combines a request with its server: the cell's data where it exists, else the data of the request itself, with the changes of users. */
 export function knownServer(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer {
   const { cell, changes } = record;

@@ -52,8 +52,11 @@ export class CellEvents {
     this.#subscription = await bus.consume(cellEventsForSchedulers, options, (message) => this.#take(message));
   }
 
+  /** Counts the builds of the cell's own hosts alone: the counts of all cells are in one place, which any other name that a cell sends would fill. */
   #take(message: BusMessage): void {
+    const { hosts } = this.#cell.view;
     for (const { kind, host } of eventsOf(message.data)) {
+      if (hosts.slotOf(host) < 0) continue;
       if (kind === EventKind.EVENT_KIND_ATTEMPT_FAILED) void this.#failures.failed(this.#cell.name, host);
       if (kind === EventKind.EVENT_KIND_SERVER_ACTIVE) void this.#failures.succeeded(this.#cell.name, host);
     }

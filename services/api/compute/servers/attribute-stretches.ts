@@ -7,7 +7,14 @@ import {
 } from "../../../../core/stores/cell/listed-servers.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
-import { type Cells, hydrateServers, type KnownServer, knownServer, livesInCell } from "../../cells/hydrate-servers.ts";
+import {
+  type Cells,
+  hydrateServers,
+  type KnownServer,
+  keyInCell,
+  knownServer,
+  livesInCell,
+} from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { IndexedFilter } from "./list-filters.ts";
 import type { ReadPlaced } from "./list-stretch.ts";
@@ -126,11 +133,11 @@ class AttributeReader {
     const looks = Math.min(LOOKS_MAX, Math.max(rows, this.#looks));
     const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, looks)));
     const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(listPlaceOf)));
-    const inCells = new Map<string, { readonly cell: string; readonly server: Server }>();
+    const inCells = new Map<string, Server>();
     for (const answer of answers) {
       if (answer === null) return null;
       if (answer.stretch.resumeAt !== null) ends.push(answer.stretch.resumeAt);
-      for (const server of answer.stretch.servers) inCells.set(server.uuid, { cell: answer.cell, server });
+      for (const server of answer.stretch.servers) inCells.set(keyInCell(answer.cell, server.uuid), server);
     }
     const looksForEach = inCells.size === 0 ? Number.POSITIVE_INFINITY : (looks * answers.length) / inCells.size;
     this.#looks = Math.ceil(Math.min(looks * LOOKS_GROWTH, rows * looksForEach));
@@ -176,15 +183,14 @@ class AttributeReader {
   /** The servers that the cells have found and those that are in none of them, in the order of the list, as far as it is known. */
   async #known(
     elsewhere: readonly RequestRecord[],
-    inCells: ReadonlyMap<string, { readonly cell: string; readonly server: Server }>,
+    inCells: ReadonlyMap<string, Server>,
     isKnown: (place: ListPosition) => boolean,
   ): Promise<readonly KnownServer[]> {
     const { store, cells } = this.#deps;
-    const wanted = [...inCells.values()].filter(({ server }) => isKnown(server)).map(({ server }) => server.uuid);
-    const ofCells = (await store.requests(wanted)).flatMap((record) => {
-      const { cell, server } = inCells.get(record.serverUuid) ?? {};
-      const isHere =
-        livesInCell(record) && record.cell === cell && record.state !== "cancelled" && !record.softlyDeleted;
+    const wanted = new Set([...inCells.values()].filter((server) => isKnown(server)).map(({ uuid }) => uuid));
+    const ofCells = (await store.requests([...wanted])).flatMap((record) => {
+      const server = inCells.get(keyInCell(record.cell, record.serverUuid));
+      const isHere = livesInCell(record) && record.state !== "cancelled" && !record.softlyDeleted;
       return isHere && server !== undefined ? [knownServer(record, server, false)] : [];
     });
     const listed = new Set(ofCells.map(({ server }) => server.uuid));

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import type { ChangedServers } from "../../../../core/stores/cell/cell-store.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import { serverSpec } from "../../../../test/contract/cell-fixtures.ts";
 import { Fault } from "../../http/fault.ts";
 import { listChanged } from "./list-changed.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -75,4 +77,48 @@ test("too many requests that have changed in no cell, or servers that are delete
   const kept = await refusalOf({ deleted: "deleted" }, none, 10_001);
   expect(kept).toMatchObject({ status: 400, text: expect.stringContaining("parameters deleted:") });
   expect(kept.asked).not.toContain("requests");
+});
+
+test("a cell tells nothing of a server that lives in another cell, whatever it says of it", async () => {
+  const spec = serverSpec(1, { projectId: "victims" });
+  const record = {
+    serverUuid: spec.uuid,
+    cell: "east",
+    state: "dispatched",
+    changes: { metadata: { secret: "word" } },
+    spec,
+  };
+  const server = (name: string, projectId: string) =>
+    ({
+      uuid: spec.uuid,
+      status: "ACTIVE",
+      spec: { ...spec, name, projectId },
+      updatedAtMs: 5_000,
+      createdAtMs: 1,
+    }) as Server;
+  const cellOf = (name: string, servers: readonly Server[]) => ({
+    name,
+    serversChanged: async () => ({ kind: "answer", value: { kind: "found", servers } }),
+  });
+  const store = { requests: async () => [record], listRequests: async () => [] };
+  const named = async (projectId: string, last: string) => {
+    const honest = cellOf("east", [server("own name", "victims")]);
+    const lying = cellOf("west", [server("forged name", projectId)]);
+    const cells = new Map((last === "east" ? [lying, honest] : [honest, lying]).map((cell) => [cell.name, cell]));
+    const deps = { store, cells, softDeleter: null } as unknown as Parameters<typeof listChanged>[0];
+    const all = {
+      nameContains: null,
+      matches: null,
+      changedBeforeMs: null,
+      deleted: null,
+      limit: 10,
+      compare: () => 0,
+    };
+    const { servers } = await listChanged(deps, { projectId, ...SINCE, ...all } as unknown as ListQuery, null);
+    return servers.map((one) => one.server.spec.name);
+  };
+  for (const last of ["east", "west"]) {
+    expect(await named("victims", last)).toEqual(["own name"]);
+    expect(await named("others", last)).toEqual([]);
+  }
 });

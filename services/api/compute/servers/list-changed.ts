@@ -1,6 +1,12 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
-import { hydrateServer, hydrateServers, type KnownServer, knownServer } from "../../cells/hydrate-servers.ts";
+import {
+  hydrateServer,
+  hydrateServers,
+  type KnownServer,
+  keyInCell,
+  knownServer,
+} from "../../cells/hydrate-servers.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { pageOf } from "./list-found.ts";
@@ -25,26 +31,32 @@ export async function listChanged(deps: Deps, query: ListQuery, marker: RequestR
   const sinceMs = query.changedSinceMs ?? 0;
   // Their refusal costs little, so they are asked before the requests are read.
   const answers = await Promise.all(
-    Array.from(deps.cells.values(), (cell) =>
-      cell.serversChanged({ sinceMs, beforeMs, deleted, projectId, looksMax: CHANGES_MAX }),
-    ),
+    Array.from(deps.cells.values(), async (cell) => ({
+      cell: cell.name,
+      answer: await cell.serversChanged({ sinceMs, beforeMs, deleted, projectId, looksMax: CHANGES_MAX }),
+    })),
   );
   const inCells = new Map<string, Server>();
-  for (const answer of answers) {
+  for (const { cell, answer } of answers) {
     if (answer.kind === "unreachable") continue;
     if (answer.value.kind === "too-many") throw tooMany(query);
     if (answer.value.kind === "too-slow") throw tooSlow(query);
-    for (const server of answer.value.servers) inCells.set(server.uuid, server);
+    for (const server of answer.value.servers) inCells.set(keyInCell(cell, server.uuid), server);
   }
+  const inItsCell = ({ cell, serverUuid }: RequestRecord): Server | null =>
+    inCells.get(keyInCell(cell, serverUuid)) ?? null;
   const records = deleted ? await softlyDeletedOf(deps, query) : await changedRequestsOf(deps, query);
   const others = await hydrateServers(
-    records.filter(({ serverUuid }) => !inCells.has(serverUuid)),
+    records.filter((record) => inItsCell(record) === null),
     deps.cells,
     { withDeleted: true },
   );
-  const ofCells = await deps.store.requests([...inCells.keys()]);
+  const ofCells = await deps.store.requests([...new Set(Array.from(inCells.values(), ({ uuid }) => uuid))]);
   const known = [
-    ...ofCells.map((record) => knownServer(record, inCells.get(record.serverUuid) ?? null, false)),
+    ...ofCells.flatMap((record) => {
+      const server = inItsCell(record);
+      return server === null ? [] : [knownServer(record, server, false)];
+    }),
     ...others.filter(({ server }) => !deleted || server.updatedAtMs >= sinceMs),
   ];
   const wanted = known.filter((one) => isWanted(one, query));
