@@ -65,6 +65,8 @@ export interface NeighbourAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** The parsed JSON; null for an empty body. */
   readonly body: unknown;
+  /** The size of the body before it was parsed. */
+  readonly characters: number;
 }
 
 const CONNECTIONS_MAX = 32;
@@ -109,7 +111,7 @@ export class NeighbourClient {
       if (!call.expect.includes(asked.status)) throw errorOfAnswer(service, asked.status, asked.body);
       return asked;
     });
-    return { ...answer, body: this.#parse(answer.body) };
+    return { ...answer, body: this.#parse(answer.body), characters: answer.body.length };
   }
 
   /** Makes a call whose answer is a stream of bytes, which the caller must read or destroy. It breaks off if no byte comes for `timeoutMs`. */
@@ -128,7 +130,7 @@ export class NeighbourClient {
       throw this.#explained(error);
     });
     if (!call.expect.includes(answer.status)) throw errorOfAnswer(this.#settings.service, answer.status, text);
-    return { ...answer, body: this.#parse(text) };
+    return { ...answer, body: this.#parse(text), characters: text.length };
   }
 
   /** Breaks off what is under way. The session stays open. */

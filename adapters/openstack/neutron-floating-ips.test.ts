@@ -42,7 +42,7 @@ test("the ports are asked for their servers if Neutron does not show them with t
             { id: "g", port_id: null },
           ],
         };
-    return { status: 200, headers: {}, body };
+    return { status: 200, headers: {}, body, characters: 0 };
   };
   const found = await new NeutronFloatingIps({ call }).floatingIps({}, OWN);
   expect(found.map(({ id, serverUuid }) => [id, serverUuid])).toEqual([

@@ -37,7 +37,7 @@ export class NeutronFloatingIps implements FloatingIps {
       const query = new URLSearchParams(Object.entries(values).filter((one): one is [string, string] => !!one[1]));
       for (const portId of portIds?.slice(at, at + IDS_MAX) ?? []) query.append("port_id", portId);
       // Without the extension `router`, the path does not exist.
-      documents.push(...((await this.#list("floatingips", PATH, query, by)) ?? []));
+      for (const document of (await this.#list("floatingips", PATH, query, by)) ?? []) documents.push(document);
     }
     return this.#withServers(documents, by);
   }

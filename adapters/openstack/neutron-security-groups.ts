@@ -43,7 +43,7 @@ export class NeutronSecurityGroups implements SecurityGroups {
         if ("why" in answer) throw new NetworkingError("bad-answer", answer.why);
         return answer;
       });
-      found.push(...(listed ?? []).map(securityGroupOf));
+      for (const document of listed ?? []) found.push(securityGroupOf(document));
     }
     return found;
   }
