@@ -215,6 +215,37 @@ describe("the Image API", () => {
     });
   });
 
+  it("refuses names of files in the place of ids, since hosts would boot from the file of another project's image", async () => {
+    const foreign = (await call("POST", "/image/v2/images", "eve:q", { visibility: "private" })).json().id as string;
+    const own = (await call("POST", "/image/v2/images", "bob:p", { visibility: "private" })).json().id as string;
+    const id = await rig.bootActive("north", 1, {}, as("bob:p"));
+    // Hosts put the images that they make of servers into the directory of images under this name.
+    const file = `${foreign}.qcow2`;
+    const rebuilt = await call("POST", `/v2.1/servers/${id}/action`, "bob:p", { rebuild: { imageRef: file } });
+    expect([rebuilt.statusCode, rebuilt.json().badRequest?.message]).toEqual([
+      400,
+      `Invalid input for field/attribute imageRef. Value: ${file}. '${file}' is not a 'uuid'`,
+    ]);
+    for (const properties of [{ kernel_id: file }, { kernel_id: own, ramdisk_id: file }]) {
+      const image = await call("POST", "/image/v2/images", "bob:p", { visibility: "private", ...properties });
+      const body = { server: { name: "x", flavorRef: "1", imageRef: image.json().id } };
+      const refused = await call("POST", "/v2.1/servers", "bob:p", body);
+      expect([refused.statusCode, refused.json().badRequest?.message]).toEqual([
+        400,
+        `Image ${file} could not be found.`,
+      ]);
+    }
+    const upper = await call("POST", `/v2.1/servers/${id}/action`, "bob:p", {
+      rebuild: { imageRef: own.toUpperCase() },
+    });
+    expect(upper.statusCode, upper.body).toBe(202);
+    const task = rig
+      .cell("north")
+      .store.tasks()
+      .find(({ kind }) => kind === "operate");
+    expect(task?.task.server?.imageRef).toBe(own);
+  });
+
   it("refuses more images of a project than it may have, by both APIs", async () => {
     const small = await ApiRig.start({ imagesPerProjectMax: 1 });
     try {

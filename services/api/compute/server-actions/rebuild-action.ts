@@ -5,7 +5,7 @@ import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
-import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { PRINTABLE, SERVER_METADATA_KEY } from "../../http/schema.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
@@ -68,7 +68,7 @@ export async function readRebuild(
   if (trustedCerts !== undefined) requireRule(call, "servers:rebuild:trusted_certs");
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
-  const imageRef = body.text("imageRef") ?? "";
+  const imageRef = readImageRef(body);
   const isVolumeBacked = bootsFromVolume(server.spec);
   if (isVolumeBacked && (trustedCerts ?? []).length > 0)
     throw badRequest("Image certificate validation is not supported for volume-backed servers.");
@@ -99,16 +99,24 @@ export async function readRebuild(
     ...key,
   });
   refuseLargeSpec(after(server.spec));
-  const image = needed.find(({ id }) => id === storedSpelling(imageRef)) ?? null;
+  const image = needed.find(({ id }) => id === imageRef) ?? null;
   // Cinder fetches the image of a volume itself.
   const provided = needed.filter((one) => !isVolumeBacked || one !== image);
   return {
     after,
     changes,
-    imageRef: image?.id ?? imageRef,
+    imageRef,
     image,
     prepare: () => provideImages(deps.images, provided),
   };
+}
+
+/** Reads the image's id, in the spelling in which it is stored. */
+function readImageRef(body: ActionBody): string {
+  const asked = body.text("imageRef") ?? "";
+  const id = canonicalUuid(asked);
+  if (id === null) throw invalidField("imageRef", asked, `'${asked}' is not a 'uuid'`);
+  return id;
 }
 
 function readRebuildChanges(body: ActionBody, call: KnownCall): UserChanges {

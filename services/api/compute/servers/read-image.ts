@@ -2,7 +2,7 @@ import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/ima
 import type { ImageCaller, ImageService, ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, mayDo } from "../../http/call.ts";
-import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 
@@ -99,7 +99,8 @@ async function judgeOne(
   { caller, rule }: { readonly caller: ImageCaller; readonly rule: ImageRule },
 ): Promise<Judged> {
   const image = await images.find(storedSpelling(id), caller);
-  if (image === null && rule === "any") return { image };
+  // Hosts find unknown images by the names of their files, and a name with an ending would be the file of another image.
+  if (image === null && rule === "any" && canonicalUuid(id) !== null) return { image };
   if (image === null || image === "deleted") return { refused: `Image ${id.slice(0, 100)} could not be found.` };
   if (image.status !== "active") return { refused: `Image ${id} is not active.` };
   return { image };
