@@ -29,6 +29,8 @@ export interface GuestRecord {
   readonly runningIn: string | null;
   /** Whether the guest's memory is saved in its first disk, so that the guest will continue from there. */
   readonly isSuspended: boolean;
+  /** Whether the guest ran, and was halted so that its memory can be saved. It goes on if that fails. Absent otherwise. */
+  readonly isSaving?: boolean | undefined;
   /** The data for which a moved guest waits. Null after its first start, and for a new guest. */
   readonly receives: "memory" | "disks" | null;
   /** The address at which the guest waits for this data. */

@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
-import { forgetMemory, loadMemory } from "./saved-memory.ts";
+import { QmpError } from "./qmp-error.ts";
+import { forgetMemory, loadMemory, saveMemory } from "./saved-memory.ts";
+
+const NEVER = new AbortController().signal;
 
 /** A QEMU whose jobs conclude after a few looks. A job with an id that exists is refused, as by QEMU. */
 function qemuWith(left: readonly string[], error?: string) {
@@ -27,12 +30,45 @@ function qemuWith(left: readonly string[], error?: string) {
 
 test("waits for a job that the agent's last process began and left, and then begins its own", async () => {
   const qemu = qemuWith(["berth-snapshot-delete"]);
-  await forgetMemory(qemu);
+  await forgetMemory(qemu, NEVER);
   expect([qemu.begun, qemu.left()]).toEqual([["snapshot-delete"], []]);
 });
 
 test("rejects with the error of its own job, and leaves no job behind", async () => {
   const qemu = qemuWith([], "Snapshot 'berth-suspended' not found");
-  await expect(loadMemory(qemu, new AbortController().signal)).rejects.toThrow("snapshot-load: Snapshot");
+  await expect(loadMemory(qemu, NEVER)).rejects.toThrow("snapshot-load: Snapshot");
   expect(qemu.left()).toEqual([]);
+});
+
+/** A QEMU that leaves some of the commands of this name without an answer, whether or not it carries them out. */
+function busy(qemu: ReturnType<typeof qemuWith>, name: string, { times, isDone }: { times: number; isDone: boolean }) {
+  let left = times;
+  const execute = async (command: string, args: object = {}): Promise<unknown> => {
+    if (command !== name || left === 0) return qemu.execute(command, args);
+    left -= 1;
+    if (isDone) await qemu.execute(command, args);
+    throw new QmpError("silent", `QEMU did not answer: ${command}`);
+  };
+  return { ...qemu, execute };
+}
+
+test.each(["query-jobs", "snapshot-save"])(
+  "waits for a QEMU that is busy saving a large memory, and has not answered %s for long",
+  async (command) => {
+    const qemu = qemuWith([]);
+    await saveMemory(busy(qemu, command, { times: 1, isDone: true }), NEVER);
+    expect([qemu.begun, qemu.left()]).toEqual([["snapshot-delete", "snapshot-save"], []]);
+  },
+);
+
+test("does not wait for a silent QEMU when its caller waits no longer", async () => {
+  const control = new AbortController();
+  control.abort();
+  const qemu = busy(qemuWith([]), "query-jobs", { times: 1, isDone: true });
+  await expect(saveMemory(qemu, control.signal)).rejects.toThrow("QEMU did not answer: query-jobs");
+});
+
+test("takes memory for saved only if QEMU has begun to save it", async () => {
+  const qemu = busy(qemuWith([]), "snapshot-save", { times: 1, isDone: false });
+  await expect(saveMemory(qemu, NEVER)).rejects.toThrow("snapshot-save: QEMU did not begin it");
 });

@@ -1,14 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import {
-  ATTACH_VERB,
-  DETACH_VERB,
-  POWER_VERBS,
-  type PowerVerb,
-  RESCUE_VERB,
-  SNAPSHOT_VERB,
-  VOLUME_STEP_VERBS,
-  type VolumeStep,
-} from "../../core/agent/power-verbs.ts";
+import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
@@ -18,29 +9,22 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, NO_VOLUME_CHANGES, NO_VOLUMES } from "./driver.ts";
+import type { Driver } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
-import {
-  answering,
-  type GuestOrder,
-  orderOfHandOff,
-  orderOfPower,
-  orderOfRescue,
-  orderOfSnapshot,
-  orderOfStart,
-  orderOfVolume,
-  orderOfVolumeStep,
-} from "./guest-order.ts";
+import { answering, type GuestOrder, orderOfHandOff, orderOfStart } from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 import { portDevicesOf } from "./port-devices-of.ts";
+import { readPowerOrder } from "./read-power-order.ts";
 
 /** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
+/** Saving or loading the memory of a large guest takes minutes on a slow disk. A start loads the memory of a suspended guest, too. */
+const MEMORY_TIMEOUT_MS = 15 * 60_000;
 /** Large disks on slow storage take long. A snapshot that takes longer than this has failed. */
 const SNAPSHOT_TIMEOUT_MS = 4 * 3_600_000;
 /** The host may have to copy and check the rescue image first. */
@@ -100,54 +84,9 @@ export class GuestOrders {
 
   /** Changes a guest's power state or its volumes, boots it from a rescue image, or copies its disk into an image. */
   power(message: Power, from: ConductorStream): void {
-    const verb = POWER_VERBS.find((one) => one === message.verb);
-    const { capabilities } = this.#deps.driver;
-    if (message.verb === SNAPSHOT_VERB) this.#snapshot(message, from);
-    else if (message.verb === ATTACH_VERB || message.verb === DETACH_VERB) this.#changeVolume(message, from);
-    else if (volumeStep(message.verb) !== null) this.#stepVolume(message, from);
-    else if ([RESCUE_VERB, "unrescue"].includes(message.verb) && !capabilities.has("rescue"))
-      answering(message)(from, "the host's driver cannot rescue guests");
-    else if (message.verb === RESCUE_VERB) this.#rescue(message, from);
-    else if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
-    else if (verb === "inject-nmi" && !capabilities.has("inject-nmi"))
-      answering(message)(from, "the host's driver cannot send guests a non-maskable interrupt");
-    else if (NEEDING_SUSPEND.includes(verb) && !capabilities.has("suspend"))
-      answering(message)(from, "the host's driver cannot suspend guests");
-    else this.#take(orderOfPower(message, verb), from);
-  }
-
-  #snapshot(message: Power, from: ConductorStream): void {
-    if (!this.#deps.driver.capabilities.has("snapshot"))
-      answering(message)(from, "the host's driver cannot copy disks into images");
-    else if (!isUuid(message.imageId)) answering(message)(from, `"${message.imageId.slice(0, 100)}" is no image id`);
-    else this.#take(orderOfSnapshot(message), from);
-  }
-
-  #rescue(message: Power, from: ConductorStream): void {
-    const { rescueImage } = message;
-    if (rescueImage === undefined) answering(message)(from, "the order names no rescue image");
-    else this.#take(orderOfRescue(message, rescueImage), from);
-  }
-
-  /** Every driver is asked to disconnect a volume, since the guest may have got it from an agent with other settings. */
-  #changeVolume(message: Power, from: ConductorStream): void {
-    const { volume, verb } = message;
-    const isAttach = verb === ATTACH_VERB;
-    if (volume === undefined || !isUuid(volume.volumeId))
-      answering(message)(from, `"${(volume?.volumeId ?? "").slice(0, 100)}" is no volume id`);
-    else if (isAttach && !this.#deps.driver.capabilities.has("volumes")) answering(message)(from, NO_VOLUMES);
-    else this.#take(orderOfVolume(message, isAttach ? "attach" : "detach", volume), from);
-  }
-
-  #stepVolume(message: Power, from: ConductorStream): void {
-    const { volume, verb } = message;
-    const step = volumeStep(verb);
-    const ids = step === "extend" ? [volume?.volumeId] : [volume?.volumeId, volume?.replacedBy];
-    const wrong = ids.find((id = "") => !isUuid(id));
-    if (step === null || volume === undefined || wrong !== undefined)
-      answering(message)(from, `"${(wrong ?? "").slice(0, 100)}" is no volume id`);
-    else if (!this.#deps.driver.capabilities.has("change-volumes")) answering(message)(from, NO_VOLUME_CHANGES);
-    else this.#take(orderOfVolumeStep(message, step, volume), from);
+    const order = readPowerOrder(message, this.#deps.driver.capabilities);
+    if (typeof order === "string") answering(message)(from, order);
+    else this.#take(order, from);
   }
 
   handOff(message: HandOff, from: ConductorStream): void {
@@ -293,7 +232,9 @@ export class GuestOrders {
     // The driver is also called when the journal already shows that state, because a failed hand-off may have stopped the guest.
     if (!isFirstStart || verb === "pause" || verb === "suspend") {
       const power = (raised: AbortSignal) => driver.power(name, verb, raised, interfaces);
-      await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
+      const hasMemory = WITH_MEMORY.includes(verb) || (verb === "start" && guest.state === "suspended");
+      const timeoutMs = hasMemory ? MEMORY_TIMEOUT_MS : POWER_TIMEOUT_MS;
+      await this.#call(`the driver's ${verb}`, timeoutMs, signal, name, power);
     }
   }
 
@@ -382,7 +323,8 @@ function volumesOfGuest(
   return { volumes: volumesAfter(volumes, work.kind === "attach", withoutConnection(work.volume)) };
 }
 
-const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
+/** Verbs by which a guest's memory is saved or loaded. */
+const WITH_MEMORY: readonly PowerVerb[] = ["suspend", "resume"];
 /** Whether the guest's state tells that a failed verb has succeeded all the same. Before these verbs the guest has the same state as afterwards. */
 const showsSuccess = (verb: PowerVerb): boolean => !["reboot", "hard-reboot", "inject-nmi"].includes(verb);
 
@@ -393,8 +335,5 @@ const begunId = ({ id }: GuestOrder): string => `${id}/begun`;
 const HALF_SENT =
   "the agent ended or failed while it sent the interrupt, and does not know whether the guest got it: see the guest's console, and ask again if it did not";
 
-const volumeStep = (verb: string): VolumeStep | null =>
-  (Object.keys(VOLUME_STEP_VERBS) as readonly VolumeStep[]).find((step) => VOLUME_STEP_VERBS[step] === verb) ?? null;
-const isUuid = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;
 const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

@@ -8,10 +8,10 @@ import {
   resumeGuest,
   startGuest,
   stopGuest,
-  suspendGuest,
   unpauseGuest,
   type WantedInterfaces,
 } from "./guest-power.ts";
+import { suspendGuest } from "./suspend-guest.ts";
 
 /** Carries out a verb. A hard reboot gives the guest the `wanted` interfaces; null leaves them as they are. */
 export function changePower(

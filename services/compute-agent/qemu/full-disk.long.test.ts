@@ -111,6 +111,29 @@ describe.skipIf(skipped !== null)(
       expect(left()).toEqual(["_base"]);
     });
 
+    test("a guest whose memory has no room goes on, also under the next agent, and is suspended and resumed when there is room", async () => {
+      await driver.prepare(ONE, control);
+      await driver.start(ONE, NEVER);
+      await ticking(ONE);
+      disk.fill();
+      await expect(driver.power(ONE, "suspend", NEVER)).rejects.toThrow(
+        /snapshot-save: .*Make room where the guest's disk is/,
+      );
+      expect(await driver.powersOf([ONE])).toEqual(["running"]);
+      await ticking(ONE);
+      driver.close();
+      const next = opened({ ...dir, instancesPath: disk.path });
+      await next.adopt([{ ...ONE, state: "running" }]);
+      expect(await next.powersOf([ONE])).toEqual(["running"]);
+      disk.empty();
+      await next.power(ONE, "suspend", NEVER);
+      expect(await next.powersOf([ONE])).toEqual(["suspended"]);
+      await next.power(ONE, "resume", NEVER);
+      await ticking(ONE);
+      const ticks = guestOf(ONE)?.ticks ?? [];
+      expect(ticks).toEqual(ticks.map((_, index) => index + 1));
+    });
+
     test("an image of a guest fails with the reason, leaves no part of it, and the guest goes on; it succeeds when there is room", async () => {
       // Here the images are on the small disk, and the guests on the other one.
       const images = join(disk.path, "images");

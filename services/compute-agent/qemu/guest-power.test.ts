@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
-import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { SilentStorageError } from "../../../runtime/storage-gate.ts";
-import { type PowerControl, rebootGuest, startGuest, suspendGuest, unpauseGuest } from "./guest-power.ts";
+import { type PowerControl, rebootGuest, startGuest, unpauseGuest } from "./guest-power.ts";
 
 const LOCK = 'Failed to get "write" lock';
 
@@ -107,20 +106,4 @@ test("a guest whose transfer QEMU does not finish is not booted, since that woul
   const { done, started } = finishing(Number.POSITIVE_INFINITY);
   await expect(started).rejects.toThrow("QEMU has not finished the guest's transfer");
   expect(done).toEqual([]);
-});
-
-test("a guest that cannot be suspended, since its last transfer has not ended, runs on", async () => {
-  const commands: string[] = [];
-  const guest = {
-    record: { isSuspended: false, machine: { disks: [{ node: "disk0" }] } },
-    state: async () => "running",
-    // What is left of a transfer is looked for in the process.
-    process: () => {
-      throw new QemuError("state", "QEMU has not ended the guest's last transfer");
-    },
-    execute: async (command: string) => void commands.push(command),
-  } as unknown as QemuGuest;
-  const suspended = suspendGuest(guest, { signal: new AbortController().signal } as unknown as PowerControl);
-  await expect(suspended).rejects.toThrow("last transfer");
-  expect(commands).toEqual([]);
 });

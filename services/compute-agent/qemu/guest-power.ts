@@ -2,13 +2,12 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
-import { endOfTransfer } from "../../../adapters/qemu/end-of-transfer.ts";
 import { hostDeviceId, readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
-import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
+import { forgetMemory, loadMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
@@ -21,7 +20,6 @@ import { FINISHING, STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
-import { ROOT_DISK } from "./machine-of-server.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely, and to give up disks that another QEMU takes over. */
@@ -183,27 +181,6 @@ export async function interruptGuest(guest: QemuGuest): Promise<void> {
   await guest.execute("inject-nmi");
 }
 
-/** Saves the guest's memory in its first disk, and ends its QEMU. */
-export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
-  // An agent that died after it recorded this left the QEMU.
-  if (guest.record.isSuspended) return guest.end();
-  refuseRescued(guest);
-  if (guest.record.machine.disks.every(({ node }) => node !== ROOT_DISK.node))
-    throw new QemuError(
-      "state",
-      "the guest boots from a volume, so it has no local disk in which its memory could be saved",
-    );
-  refuseWithDevices(guest, "be suspended");
-  // This may be refused, and must not leave a guest halted that runs.
-  await endOfTransfer(guest);
-  const state = await guest.state();
-  if (state === "running") await guest.execute("stop");
-  else if (state !== "paused") throw doesNotRun(state);
-  await saveMemory(guest, signal);
-  await guest.change({ isSuspended: true, runningIn: null });
-  await guest.end();
-}
-
 /** The refusal of a guest in this state by an order that needs one that runs or is paused, and whose disks can be written. */
 export function doesNotRun(state: RunState): QemuError {
   if (state !== STALLED) return new QemuError("state", `the guest does not run (${state})`);
@@ -268,7 +245,7 @@ export async function resumeGuest(guest: QemuGuest, control: PowerControl): Prom
     await run(guest, control);
   } else await startGuest(guest, control);
   // Also when the guest goes on already: an agent that died right after that left the saved state.
-  if (guest.record.machine.disks.length > 0) await forgetMemory(guest);
+  if (guest.record.machine.disks.length > 0) await forgetMemory(guest, control.signal);
 }
 
 /** Halts the guest permanently before its disks are copied. Its QEMU stays, or is started, for the copying. */
@@ -347,15 +324,16 @@ async function continueWithDisks(guest: QemuGuest, signal: AbortSignal): Promise
 /** Records that the guest is this host's from now on, and ends its waiting for what another host hands over. */
 async function settleHere(guest: QemuGuest): Promise<void> {
   await guest.pin();
-  const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
+  const { hasRun, runningIn, isSuspended, isSaving = false, receives, handedTo } = guest.record;
   const boot = bootId();
   await stopListeningForDisks(guest);
   if (receives !== null) await forgetTransferKey(guest);
-  if (!hasRun || runningIn !== boot || isSuspended || receives !== null || handedTo !== null)
+  if (!hasRun || runningIn !== boot || isSuspended || isSaving || receives !== null || handedTo !== null)
     await guest.change({
       hasRun: true,
       runningIn: boot,
       isSuspended: false,
+      isSaving: undefined,
       receives: null,
       listensAt: "",
       handedTo: null,
