@@ -17,13 +17,13 @@ export const INTERRUPTED = {
   reason: "the agent was restarted while it built the server",
 } as const;
 
-/** How long a driver may take to end a removal after it was aborted. */
-const GIVE_UP_MS = 5_000;
+/** How long the agent waits at its start for removals, most of which take milliseconds. It has no heartbeats yet, and its hosts count as down. */
+const REMOVALS_MS = 2_000;
 
 /**
  * Recovers after a restart. The guests that outlived the agent's last process are passed to the driver and recorded in the state that the
- * driver finds. Then guests that were half built or already destroyed by order are removed. Returns the guests that the driver failed to
- * remove, because the agent must start for its other guests even so.
+ * driver finds. Then guests that were half built or already destroyed by order are removed. Returns the guests that the driver has failed to
+ * remove, or has not removed yet, because the agent must start for its other guests even so. A removal that takes longer goes on.
  */
 export async function recoverGuests(deps: {
   readonly store: GuestStore;
@@ -41,8 +41,7 @@ export async function recoverGuests(deps: {
   const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
     const name = { host, serverUuid, attemptId };
     const removal = remover.remove(name);
-    const deadlineMs = DESTROY_TIMEOUT_MS + GIVE_UP_MS;
-    const failed = await withDeadline(removal, deadlineMs, "the driver's destroy", clock).catch(messageOf);
+    const failed = await withDeadline(removal, REMOVALS_MS, "the driver's destroy", clock).catch(messageOf);
     if (failed !== null) {
       left.push(name);
       return;

@@ -362,4 +362,37 @@ describe("an agent", () => {
     await eventually("the half-built guest to go", () => next.guests().length === 1);
     expect(calls).toEqual(["adopt t1/0, lost t2/0", "destroy", "destroy"]);
   });
+
+  test("starts after a restart while its driver is still removing half-built guests, and removes each of them to the end", async () => {
+    const { agent } = await startAgent();
+    one.build(1);
+    one.build(2, { outcome: "hang" });
+    one.build(3, { outcome: "hang" });
+    await one.state(1, GUEST_STATE_PREPARED);
+    await eventually("all guests", () => agent.guests().length === 3);
+    await agent.close();
+    const removed = Promise.withResolvers<void>();
+    class Slow extends FakeDriver {
+      override async destroy(...guest: Parameters<FakeDriver["destroy"]>): Promise<void> {
+        await removed.promise;
+        await super.destroy(...guest);
+      }
+    }
+    const { agent: next } = await startAgent(10, Slow);
+    await eventually("the new stream", () => one.hellos().length === 2);
+    expect(one.hellos()[1]?.hosts[0]?.guests).toMatchObject([
+      { attemptId: "t1/0", state: GUEST_STATE_PREPARED },
+      { attemptId: "t2/0", state: GUEST_STATE_BUILDING },
+      { attemptId: "t3/0", state: GUEST_STATE_BUILDING },
+    ]);
+    // Their callers need not wait for the removal: another host may build the servers.
+    one.build(2);
+    expect(await one.state(2, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("restarted") });
+    one.order("destroy", 3);
+    removed.resolve();
+    await one.destroyed();
+    await eventually("the half-built guests to go", () => next.guests().length === 1);
+    expect(disk.records).toContainEqual(expect.objectContaining({ kind: "failed", attemptId: "t2/0" }));
+    expect(disk.records).toContainEqual(expect.objectContaining({ kind: "gone", attemptId: "t3/0" }));
+  });
 });
