@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { endMirrors } from "./disk-mirrors.ts";
 import { QmpError } from "./qmp-error.ts";
-import { cancelTransfer, endMirrors, listenForDisks } from "./transfer.ts";
+import { cancelTransfer, listenForDisks } from "./transfer.ts";
 
 interface MirrorJob {
   readonly device: string;

@@ -44,7 +44,7 @@ async function pass(seconds: number): Promise<void> {
 }
 
 test("a move that cannot be ended is tried again at growing intervals, without an order, until it has ended", async () => {
-  moves.add(NAME, "t2/0");
+  moves.add(NAME, "t2/0", { isWhole: true });
   await pass(100);
   expect(tries).toEqual([500, 5_500, 15_500, 35_500, 65_500, 95_500]);
   isSilent = false;
@@ -53,7 +53,7 @@ test("a move that cannot be ended is tried again at growing intervals, without a
 });
 
 test("a move that an order could not end is tried again, too", async () => {
-  moves.add(NAME, "t2/0");
+  moves.add(NAME, "t2/0", { isWhole: true });
   await expect(moves.end(NAME, guest)).rejects.toThrow("silent");
   isSilent = false;
   await pass(5);
@@ -66,18 +66,41 @@ test("a move whose guest cannot be found is tried again", async () => {
     looks += 1;
     throw new Error("the guest's record cannot be read");
   });
-  lost.add(NAME, "t2/0");
+  lost.add(NAME, "t2/0", { isWhole: true });
   await pass(20);
   expect(looks).toBe(3);
   lost.close();
 });
 
+test("a move that nobody has tried to end is taken up by its forced form, and not ended", async () => {
+  moves.add(NAME, "t2/0", { isWhole: true });
+  expect([moves.takeUp(NAME, "t3/0"), moves.takeUp(NAME, "t2/0")]).toEqual([false, true]);
+  await pass(60);
+  expect(tries).toEqual([]);
+});
+
 test.each([
-  ["its forced form has taken up", () => moves.takeUp(NAME, "t2/0")],
+  ["a timer", () => pass(1)],
+  ["an order", () => expect(moves.end(NAME, guest)).rejects.toThrow("silent")],
+])("a move that %s could not end is not taken up, since the copying of its disks may have ended", async (_, end) => {
+  moves.add(NAME, "t2/0", { isWhole: true });
+  await end();
+  expect(moves.takeUp(NAME, "t2/0")).toBe(false);
+  isSilent = false;
+  await pass(30);
+  expect([record.handedTo, clock.pending]).toEqual([null, 0]);
+});
+
+test("a move of the agent's last process is not taken up, since that may have tried to end it", async () => {
+  moves.add(NAME, "t2/0", { isWhole: false });
+  expect(moves.takeUp(NAME, "t2/0")).toBe(false);
+});
+
+test.each([
   ["is forgotten with its guest", () => moves.forget(NAME)],
   ["is left to the next process", () => moves.close()],
 ])("a move that could not be ended and %s is not tried again", async (_, leave) => {
-  moves.add(NAME, "t2/0");
+  moves.add(NAME, "t2/0", { isWhole: true });
   await pass(1);
   leave();
   await pass(60);

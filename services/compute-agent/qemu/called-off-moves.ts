@@ -17,6 +17,8 @@ interface CalledOffMove {
   againMs: number;
   /** Settles when the transfer has ended. Null while it continues, and after an attempt to end it failed. */
   ending: Promise<void> | null;
+  /** Whether it is whole. After an attempt to end it, the copying of the disks may have ended, so that the destination would get the memory without the guest's last writes. */
+  isWhole: boolean;
 }
 
 /**
@@ -34,18 +36,18 @@ export class CalledOffMoves {
     this.#endOf = endOf;
   }
 
-  /** Ends the guest's move later, unless its forced form takes it up before. */
-  add(name: GuestName, toAttemptId: string): void {
+  /** Ends the guest's move later, unless its forced form takes it up before. That it may only if the move `isWhole`: nobody has tried to end it yet. */
+  add(name: GuestName, toAttemptId: string, { isWhole }: { readonly isWhole: boolean }): void {
     this.forget(name);
-    const move: CalledOffMove = { toAttemptId, timer: null, againMs: AGAIN_MS, ending: null };
+    const move: CalledOffMove = { toAttemptId, timer: null, againMs: AGAIN_MS, ending: null, isWhole };
     this.#moves.set(keyOf(name), move);
     this.#endIn(FORCE_GRACE_MS, name, move);
   }
 
-  /** Continues the guest's move to this attempt. False if there is none, or it is being ended already. */
+  /** Continues the guest's move to this attempt. False if there is none, or somebody has begun to end it. */
   takeUp(name: GuestName, toAttemptId: string): boolean {
     const move = this.#moves.get(keyOf(name));
-    if (move?.toAttemptId !== toAttemptId || move.ending !== null) return false;
+    if (move?.toAttemptId !== toAttemptId || !move.isWhole) return false;
     this.forget(name);
     return true;
   }
@@ -62,6 +64,7 @@ export class CalledOffMoves {
     if (move === undefined) return;
     move.timer?.cancel();
     move.timer = null;
+    move.isWhole = false;
     move.ending ??= this.#callOff(name, guest, move);
     await move.ending;
   }

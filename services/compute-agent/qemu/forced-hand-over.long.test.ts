@@ -1,5 +1,9 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { join } from "node:path";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
+import { runTool } from "../../../adapters/qemu/run-tool.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
@@ -14,11 +18,14 @@ import {
 import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { QemuDriver } from "./qemu-driver.ts";
+import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 
 const NEVER = new AbortController().signal;
 const PATIENT = { everyMs: 20, withinMs: 60_000 };
 /** Moves are called off up to this report of their progress. On a busy machine a transfer may have more of them. */
 const MOMENTS_MAX = 60;
+/** Bytes of memory a second: the transfer of a small guest takes longer than the grace after which a move that was called off is ended. */
+const SLOW = 20_000;
 const skipped = whyNoQemu();
 
 const succeeds = (doing: Promise<unknown>): Promise<boolean> =>
@@ -36,18 +43,18 @@ describe.skipIf(skipped !== null)(
       for (const driver of drivers.splice(0)) driver.close();
       for (const dir of dirs.splice(0)) await dir.remove();
     });
-    const open = (dir: QemuGuestsDir) => {
-      const driver = qemuDriverIn(dir);
+    const open = (dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}) => {
+      const driver = qemuDriverIn(dir, options);
       drivers.push(driver);
       return driver;
     };
 
     /** Two hosts. `scene` gives a guest of a new server on the first one, and one that waits for it on the second one. */
-    function hosts(sharesDisks: boolean) {
+    function hosts(sharesDisks: boolean, options: Partial<QemuDriverOptions> = {}) {
       const here = makeQemuGuestsDir(quickNanoImage());
       const there = sharesDisks ? here : makeQemuGuestsDir(quickNanoImage());
       dirs.push(...new Set([here, there]));
-      const [driver, other] = [open(here), open(there)];
+      const [driver, other] = [open(here, options), open(there, options)];
       const scene = async (index: number, isPaused: boolean) => {
         const server = serverSpec(index, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
         const nameOf = (host: string) => ({ host, serverUuid: server.uuid, attemptId: `task${index}/${host}` });
@@ -117,6 +124,39 @@ describe.skipIf(skipped !== null)(
         expect(moved).toBeGreaterThan(0);
       },
     );
+
+    test("moves all that the guest has written when it is forced after QEMU was told to end the copying of its disks, and not yet the move", async () => {
+      const { driver, other, scene } = hosts(false, { bytesPerSecond: SLOW });
+      const { source, destination, order } = await scene(1, false);
+      const real = QemuGuest.prototype.execute;
+      const guests = new Map<string, QemuGuest>();
+      let cancelled = 0;
+      let isSilent = true;
+      vi.spyOn(QemuGuest.prototype, "execute").mockImplementation(function (this: QemuGuest, command, ...rest) {
+        guests.set(this.record.host, this);
+        if (command === "migrate_cancel") cancelled += 1;
+        const isLost = command === "migrate_cancel" && isSilent;
+        return isLost ? Promise.reject(new QmpError("silent", "no answer")) : real.call(this, command, ...rest);
+      });
+      onTestFinished(() => void vi.restoreAllMocks());
+      const control = new AbortController();
+      const first = driver.handOff(order, control.signal, ({ memory }) => {
+        if (memory.total > 0) control.abort(new Error("the move was called off"));
+      });
+      expect(await succeeds(first)).toBe(false);
+      await eventually("the end of the grace", () => cancelled > 0, PATIENT);
+      const write = `qemu-io -d /machine/peripheral/disk0-device/virtio-backend "write -P 7 4k 4k"`;
+      expect(await guests.get("h1")?.execute("human-monitor-command", { "command-line": write })).toBe("");
+      isSilent = false;
+      const isMoved = await succeeds(driver.handOff({ ...order, force: true, orderId: "o2" }, NEVER, () => undefined));
+      const [driverOf, guest] = isMoved ? [other, destination] : [driver, source];
+      if (!isMoved) await other.destroy(destination);
+      await driverOf.start(guest, NEVER);
+      expect(await driverOf.powersOf([guest])).toEqual(["running"]);
+      await driverOf.power(guest, "stop", NEVER);
+      const disk = join(guests.get(guest.host)?.dir ?? "", "disk0.qcow2");
+      expect(await runTool("qemu-io", ["-r", "-c", "read -P 7 4k 4k", disk])).toContain("read 4096/4096");
+    });
 
     test("leaves a paused guest paused, also for an agent that begins after its last one ended the move", async () => {
       const { here, driver, scene } = hosts(true);

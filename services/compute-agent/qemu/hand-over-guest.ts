@@ -67,12 +67,12 @@ export async function handOverGuestLive(
     haltedMs = await handOverLive(guest, to, { ...control, force, isContinued });
   } catch (error) {
     if (control.signal.aborted) {
-      control.calledOff.add(order, attemptId);
+      control.calledOff.add(order, attemptId, { isWhole: true });
       throw error;
     }
     const calledOff = await callOffHandOver(guest).catch(() => null);
     // The guest must not be started while QEMU may complete its transfer, so it is called off again.
-    if (calledOff === null) control.calledOff.add(order, attemptId);
+    if (calledOff === null) control.calledOff.add(order, attemptId, { isWhole: false });
     // The destination has everything if only the look at it had failed.
     if (calledOff?.kind !== "completed") throw error;
     haltedMs = calledOff.haltedMs;

@@ -33,12 +33,16 @@ interface Moment {
 /**
  * A QEMU that transfers its guest's memory. Its moments follow each other: each look at the transfer and each look at the guest is at the next one. It is told by
  * `migrate-continue` to pass the switch-over, and refuses this when it has passed it. It does not answer the command that is `silent`, and refuses the one that needs `locked` disks. An `absent` one has ended. The connection to it is lost
- * at the moment of a transfer that is `lost`.
+ * at the moment of a transfer that is `lost`. It copies disks by the jobs `copied`.
  */
 function qemuOf(
   moments: readonly Moment[],
   handedTo: GuestRecord["handedTo"] = null,
-  { silent, locked }: { readonly silent?: string; readonly locked?: string } = {},
+  {
+    silent,
+    locked,
+    copied = [],
+  }: { readonly silent?: string; readonly locked?: string; readonly copied?: readonly object[] } = {},
 ) {
   const left = [...moments];
   const commands: string[] = [];
@@ -59,6 +63,7 @@ function qemuOf(
         if (left[0]?.status === "pre-switchover") return {};
         throw new QmpError("refused", "migrate-continue: Migration not in expected state: device");
       case "query-block-jobs":
+        return commands.includes("block-job-cancel") ? [] : copied;
       case "query-named-block-nodes":
       case "query-yank":
         return [];
@@ -105,6 +110,36 @@ test("a transfer that passes its switch-over only after it was seen before it on
     at("completed", "postmigrate"),
   ]);
   expect(await handOverLive(guest, TO, control())).toBe(7);
+  expect(commands.filter((command) => command === "migrate-continue")).toHaveLength(2);
+});
+
+test.each([
+  ["a job that copies another disk", [{ device: "move-disk1", status: "ready", ready: true }]],
+  ["a job that has not copied it yet", [{ device: "move-disk0", status: "running", ready: false }]],
+])(
+  "a transfer does not pass its switch-over with %s: the destination would lack what the guest has written",
+  async (_, copied) => {
+    const { guest, commands } = qemuOf([at("pre-switchover", "finish-migrate")], HANDED, { copied });
+    Object.assign(guest.record.machine, { disks: [{ node: "disk0", file: "disk0.qcow2" }] });
+    const to = { ...TO, disksPort: 2, roles: null };
+    await expect(handOverLive(guest, to, { ...control(), isContinued: true })).rejects.toThrow(
+      "of the guest's disk0 has ended",
+    );
+    expect(commands).not.toContain("migrate-continue");
+  },
+);
+
+test("a transfer whose disks are copied passes its switch-over, also if QEMU shows that only later", async () => {
+  const { guest, commands } = qemuOf(
+    [
+      ...[at("pre-switchover", "finish-migrate"), at("pre-switchover", "finish-migrate")],
+      ...[at("device", "finish-migrate"), at("completed", "postmigrate")],
+    ],
+    HANDED,
+    { copied: [{ device: "move-disk0", status: "ready", ready: true }] },
+  );
+  Object.assign(guest.record.machine, { disks: [{ node: "disk0", file: "disk0.qcow2" }] });
+  expect(await handOverLive(guest, { ...TO, disksPort: 2, roles: null }, { ...control(), isContinued: true })).toBe(7);
   expect(commands.filter((command) => command === "migrate-continue")).toHaveLength(2);
 });
 
@@ -184,7 +219,8 @@ test("a transfer that broke off and cannot be called off is called off again by 
   const { calledOff, moved } = handOver(it);
   await expect(moved).rejects.toThrow("broke off");
   expect(it.record.handedTo).toEqual(HANDED);
-  expect(calledOff.takeUp(ORDER, ORDER.toAttemptId)).toBe(true);
+  // The copying of the disks may have ended, so the forced form of the order must not continue this transfer.
+  expect(calledOff.takeUp(ORDER, ORDER.toAttemptId)).toBe(false);
 });
 
 test.each([

@@ -1,15 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { AnswerWait } from "../../../adapters/qemu/check-disks-server.ts";
+import { checkMirrors, checkPlaces, endMirrors, mirrorDisks } from "../../../adapters/qemu/disk-mirrors.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import {
   beginMemory,
   cancelTransfer,
-  checkPlaces,
-  endMirrors,
   memoryAmounts,
-  mirrorDisks,
   queryMigration,
   UNDER_WAY,
 } from "../../../adapters/qemu/transfer.ts";
@@ -112,6 +110,7 @@ export async function handOverLive(
   },
 ): Promise<number> {
   let disks = NO_AMOUNTS;
+  let areComplete = false;
   if (!control.isContinued) {
     const onProgress = (amounts: TransferAmounts) => {
       disks = amounts;
@@ -130,7 +129,10 @@ export async function handOverLive(
         `the transfer of the guest's memory broke off: ${info["error-desc"] ?? info.status}`,
       );
     if (info.status === "pre-switchover") {
+      // A move that was called off in part, or in the middle, has memory under way without its disks.
+      if (!areComplete && to.disksPort !== null) await checkMirrors(guest, placesOf(guest, to).disks);
       await endMirrors(guest, { isUnwanted: false });
+      areComplete = true;
       await passSwitchOver(guest);
     }
     await delay(POLL_MS);

@@ -117,7 +117,7 @@ export class OldWork {
       // It may have been destroyed meanwhile.
       if (!this.#ending.has(keyOf(name))) return;
       onUnknown(name, error);
-      if (toAttemptId !== undefined) calledOff.add(name, toAttemptId);
+      if (toAttemptId !== undefined) calledOff.add(name, toAttemptId, { isWhole: false });
       this.#uncompared.add(keyOf(name));
       return;
     }

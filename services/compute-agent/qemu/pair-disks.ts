@@ -1,5 +1,5 @@
+import type { DiskCopy } from "../../../adapters/qemu/disk-mirrors.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import type { DiskCopy } from "../../../adapters/qemu/transfer.ts";
 import type { DiskRole, MachineDisk } from "../../../adapters/qemu/virtual-machine.ts";
 
 /**
