@@ -22,8 +22,10 @@ import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwor
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 
 const POLL_MS = 20;
-/** How long QEMU may need to take over memory that has arrived completely, and to give up disks that another QEMU takes over. */
+/** How long QEMU may need to take over memory that has arrived completely. */
 const TAKE_OVER_MS = 3_000;
+/** How long another QEMU, which was told to end, may need to give up disks that this one takes over: its host may be busy, or its agent slow. */
+const GIVE_UP_DISKS_MS = 20_000;
 /** QEMU's refusal to use a disk that another QEMU uses. */
 const LOCKED = /Failed to get "(write|consistent read)" lock/;
 
@@ -314,7 +316,7 @@ async function continueWithDisks(guest: QemuGuest, signal: AbortSignal): Promise
       return;
     } catch (error) {
       const isLocked = isTakenBack && isUsedElsewhere(error);
-      if (!isLocked || waited >= TAKE_OVER_MS) throw error;
+      if (!isLocked || waited >= GIVE_UP_DISKS_MS) throw error;
     }
     signal.throwIfAborted();
     await delay(POLL_MS);
