@@ -1,8 +1,7 @@
+import { LinearPattern } from "../../../../runtime/linear-pattern.ts";
 import { invalidQuery } from "../../http/fault.ts";
 
 const CHARACTERS_MAX = 255;
-/** Maximum number of `*`, `+` and `{n,}` in one pattern, because more could make a match take very long. */
-const REPETITIONS_MAX = 2;
 
 /** A pattern that a filter looks for. */
 export interface ListPattern {
@@ -15,8 +14,8 @@ export interface ListPattern {
 
 /**
  * Reads a regular expression of a filter, which may match anywhere in a value. As in Nova on PostgreSQL, case matters. Refuses texts that
- * are not regular expressions, and expressions that could take very long: groups that are repeated, references, looks ahead and behind, and more than
- * two repetitions of any length.
+ * are not regular expressions, and references and looks ahead and behind. The expressions of JavaScript could stop the process for hours by a few choices in a row
+ * (`a?a?a?…`), so they only say what a regular expression is.
  */
 export function readPattern(field: string, text: string): ListPattern {
   const refuse = (why: string): never => {
@@ -26,18 +25,9 @@ export function readPattern(field: string, text: string): ListPattern {
   if (text.length > CHARACTERS_MAX) refuse(`It has more than ${CHARACTERS_MAX} characters.`);
   const literal = literalOf(text);
   if (literal !== null) return literal;
-  // Escaped characters and classes stand for one character each, so that only the structure is left.
-  const structure = text.replaceAll(/\\[^1-9k]/g, "x").replaceAll(/\[(?:\\.|[^\]\\])*\]/g, "x");
-  if (/\\[1-9k]|\(\?/.test(structure)) refuse("References and looks ahead are not supported.");
-  if (/\)[*+?{]/.test(structure)) refuse("Groups cannot be repeated.");
-  if ((structure.match(/[*+]|\{\d*,\d*\}/g) ?? []).length > REPETITIONS_MAX)
-    refuse(`More than ${REPETITIONS_MAX} repetitions are not supported.`);
-  try {
-    const expression = new RegExp(text);
-    return { matches: (value) => expression.test(value), contains: "", isWhole: false };
-  } catch {
-    return refuse(`'${text.slice(0, 100)}' is not a 'regex'`);
-  }
+  const pattern = LinearPattern.read(text);
+  if ("refused" in pattern) return refuse(pattern.refused);
+  return { matches: (value) => pattern.matches(value), contains: "", isWhole: false };
 }
 
 /** Returns the pattern when it is plain text, perhaps anchored by `^` and `$`, so that no expression has to be made of it. */
