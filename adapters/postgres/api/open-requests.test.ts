@@ -167,3 +167,50 @@ test("restoring only the data fills both tables, in the order in which pg_dump w
   expect((await pool.query("select count(*)::int as count from requests")).rows).toEqual([{ count: UUIDS.length }]);
   expect(await differences()).toEqual([]);
 });
+
+test("a call within a limit of open requests passes over those that have arrived, however many they are", async () => {
+  const one = createPool({ url: database.url, applicationName: "open requests by index", connectionsMax: 1 });
+  const alone = new PostgresApiStore(one);
+  const entriesRead = async () => {
+    await one.query("select pg_stat_force_next_flush()");
+    const { rows } = await one.query<{ entries: string }>(
+      "select idx_tup_read as entries from pg_stat_user_indexes where indexrelname = 'open_requests_project_id_idx'",
+    );
+    return Number(rows[0]?.entries);
+  };
+  const acceptOne = (server: number) => alone.acceptWithin([[serverSpec(server)]], { openMax: 10, quotas: null });
+  const arrived = Array.from({ length: 2_000 }, (_, server) => server + 1_000);
+  try {
+    await alone.accept(arrived.map((server) => serverSpec(server)));
+    await alone.assignCells(arrived.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
+    await alone.markArrived("east", arrived.map(serverId));
+    // This call marks the entries of the requests that have arrived.
+    expect(await acceptOne(1)).toEqual([{ kind: "accepted" }]);
+    const before = await entriesRead();
+    expect(await acceptOne(2)).toEqual([{ kind: "accepted" }]);
+    expect((await entriesRead()) - before).toBeLessThan(100);
+  } finally {
+    await one.end();
+  }
+});
+
+test("requests that are written and assigned together stay on their pages, so that no index gets another entry", async () => {
+  const one = createPool({ url: database.url, applicationName: "requests on their pages", connectionsMax: 1 });
+  const alone = new PostgresApiStore(one);
+  const updates = async () => {
+    await one.query("select pg_stat_force_next_flush()");
+    const { rows } = await one.query<{ moved: string }>(
+      "select sum(n_tup_upd - n_tup_hot_upd) as moved from pg_stat_user_tables where relname in ('requests', 'open_requests')",
+    );
+    return Number(rows[0]?.moved);
+  };
+  const servers = Array.from({ length: 200 }, (_, server) => server + 5_000);
+  try {
+    await alone.accept(servers.map((server) => serverSpec(server)));
+    const before = await updates();
+    await alone.assignCells(servers.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
+    expect((await updates()) - before).toBeLessThan(20);
+  } finally {
+    await one.end();
+  }
+});

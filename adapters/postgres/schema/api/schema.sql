@@ -220,7 +220,7 @@ create table open_requests (
   put_offs integer default 0 not null,
   project_id text,
   constraint open_requests_pkey PRIMARY KEY (server_uuid)
-) with (fillfactor=90);
+) with (fillfactor=50);
 CREATE INDEX open_requests_project_id_idx ON public.open_requests USING btree (project_id);
 
 create table port_notes (
@@ -311,7 +311,7 @@ create table requests (
   classes_aside boolean,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
-) with (fillfactor=70);
+) with (fillfactor=50);
 CREATE INDEX requests_changed ON public.requests USING btree (created_at DESC, server_uuid) WHERE (changes ?| ARRAY['accessIpV4'::text, 'accessIpV6'::text, 'description'::text, 'hostname'::text, 'manualDisk'::text, 'name'::text]);
 CREATE INDEX requests_failed ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((fault IS NOT NULL) AND (NOT gone));
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
@@ -488,7 +488,10 @@ create view server_group_servers (
 
 create function calls_beyond_limit(uuids uuid[], projects text[], calls integer[], open_max integer)
   returns TABLE(refused_call integer, open_already integer)
-  language plpgsql;
+  language plpgsql
+  set enable_bitmapscan=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
 
 create function end_volume_making()
   returns trigger

@@ -3,8 +3,14 @@
 -- that are already waiting.
 -- Until the transaction ends, no other one can decide about these projects, since each decision must count what the previous one has
 -- committed. The locks are taken in the order of their keys, before the lock of any row.
+-- Each request leaves dead entries in the index of `open_requests`. An index scan marks those that it meets, so that the next one passes over them. A
+-- bitmap scan marks none: it would look up all entries since the last vacuum for each batch.
 create or replace function calls_beyond_limit(uuids uuid[], projects text[], calls int[], open_max int)
-returns table (refused_call int, open_already int) language plpgsql as $$
+returns table (refused_call int, open_already int) language plpgsql
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
+  set enable_bitmapscan = off
+as $$
 declare
   counts jsonb;
   one record;
