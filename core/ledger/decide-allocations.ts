@@ -15,8 +15,8 @@
 //    `ledger_claim_alone` is its form for one claim from one provider, which a scheduler that sends one after the other waits for.
 // 4. `ledger_claim_together` makes the claims of boots, inside the transaction of `cell_dispatch` that also writes the server and its task. It
 //    exists because every boot pays for it.
-// 5. `ledger_swap_together` makes the claims of hops, inside the transaction of `cell_hop`: a consumer gives back all that it holds and takes
-//    something else. It exists because a full host sends many servers to their alternates at once.
+// 5. `ledger_swap_together` makes the claims of hops, inside the transaction of `cell_hop_together`: a consumer gives back all that it holds
+//    and takes something else. It exists because a full host sends many servers to their alternates at once.
 //
 // Bodies 3 to 5 write at once, under conditions, and lock as they write: a condition that does not hold leaves one row fewer than expected, and then all
 // of it is undone and `ledger_apply` decides. So only 1 and 2 know how to refuse, and a rule that makes a claim fail has to be in all five: as a

@@ -276,6 +276,34 @@ export function taskContract(cell: () => CellUnderTest): void {
       ]);
     });
 
+    test("is written once when its answer was lost and it is repeated, also by two at once", async () => {
+      const { store } = cell();
+      await dispatch(1);
+      const tenure = tenureOf(await cell().take(1));
+      const hop = hopOf(tenure, 1, 0, 1);
+      expect(await store.hop([hop])).toEqual([committed]);
+      expect(await Promise.all([store.hop([hop]), store.hop([hop])])).toEqual([[committed], [committed]]);
+      expect(await cell().used()).toEqual([0, 1, 0]);
+      expect(await store.attempts(serverId(1))).toMatchObject([{ selection: 0, result: "failed" }, { selection: 1 }]);
+    });
+
+    test("is committed although another one of its batch finds no room", async () => {
+      const { store } = cell();
+      await dispatch(1, [0, 1, 2], 10);
+      await dispatch(2, [1, 2, 0], 10);
+      await dispatch(3, [2], 10);
+      const [one, two] = [tenureOf(await cell().take(1)), tenureOf(await cell().take(2))];
+      const three = tenureOf(await cell().take(3));
+      await store.commitError([{ ...three, selection: 0, attemptReason: "broken", reason: "broken" }]);
+      const hops = [hopOf(one, 1, 0, 2, 10), hopOf(two, 2, 0, 1, 10, 2)];
+      expect(await store.hop(hops)).toMatchObject([committed, { kind: "skipped" }]);
+      expect(await cell().used()).toEqual([0, 10, 10]);
+      expect(await store.attempts(serverId(2))).toMatchObject([
+        { result: "failed" },
+        { selection: 1, result: "skipped" },
+      ]);
+    });
+
     test("may use what another hop of the batch released, and changes nothing when it is fenced", async () => {
       const { store } = cell();
       await dispatch(1, [0, 1], 10);

@@ -3,7 +3,7 @@ import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import type { ActiveOutcome, CommitOutcome, Hop, HopOutcome } from "../../../core/stores/cell/cell-store.ts";
-import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
+import { describeGroupConflict, groupsEntangle, isHardGroup } from "../../../core/tasks/group-rule.ts";
 import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import type { Tenure } from "../../../core/tasks/tenure.ts";
@@ -186,14 +186,45 @@ interface HopRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** Cost: three round trips (a transaction), one more when an alternate is skipped, and one when a host was never called. */
+/**
+ * Cost: one round trip. If a hop is fenced, an alternate refused, a host was never called, or a server is of a group whose rule its claims must keep, it is a
+ * transaction of three to five.
+ */
 export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
   return inRounds(
     hops,
     taskOf,
-    (round) => runStored("cell_hop", () => inTransaction(pool, (client) => hopRound(client, round))),
+    async (round) => {
+      if (round.every(isPlain) && (await hopTogether(pool, round))) return round.map(() => COMMITTED);
+      return runStored("cell_hop", () => inTransaction(pool, (client) => hopRound(client, round)));
+    },
     (hop, round) => round.some((other) => groupsEntangle(groupedOf(other), groupedOf(hop))),
   );
+}
+
+/** Whether the hop needs no other statement than the one that writes it. */
+const isPlain = ({ group, result }: Hop): boolean => result !== "skipped" && !isHardGroup(group);
+
+/** Writes all of the hops, or none. */
+async function hopTogether(pool: Pool, hops: readonly Hop[]): Promise<boolean> {
+  const [row] = await queryStored<{ hopped: boolean }>(pool, {
+    name: "cell_hop_together",
+    text: "select cell_hop_together($1, $2, $3, $4, $5, $6, $7, $8, $9) as hopped",
+    values: hopValues(hops),
+  });
+  return row?.hopped === true;
+}
+
+function hopValues(hops: readonly Hop[]): readonly string[] {
+  return [
+    ...tenureArrays(hops),
+    arrayLiteral(hops.map((hop) => hop.from)),
+    textArrayLiteral(hops.map((hop) => hop.reason)),
+    arrayLiteral(hops.map((hop) => hop.to)),
+    textArrayLiteral(hops.map((hop) => hop.toHost)),
+    textArrayLiteral(hops.map((hop) => attemptIdOf(hop.taskId, hop.to))),
+    encodeChanges(hops.map((hop) => hop.change)),
+  ];
 }
 
 const groupedOf = ({ serverUuid, group, toHost }: Hop): GroupedClaim => ({ serverUuid, group, host: toHost });
@@ -205,15 +236,7 @@ async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<read
   const rows = await queryRows<HopRow>(client, {
     name: "cell_hop",
     text: "select at, outcome, detail from cell_hop($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    values: [
-      ...tenureArrays(hops),
-      arrayLiteral(hops.map((hop) => hop.from)),
-      textArrayLiteral(hops.map((hop) => hop.reason)),
-      arrayLiteral(hops.map((hop) => hop.to)),
-      textArrayLiteral(hops.map((hop) => hop.toHost)),
-      textArrayLiteral(hops.map((hop) => attemptIdOf(hop.taskId, hop.to))),
-      encodeChanges(hops.map((hop) => hop.change)),
-    ],
+    values: hopValues(hops),
   });
   const outcomes = new Array<HopOutcome>(hops.length).fill(FENCED);
   const skipped: { readonly hop: Hop; readonly why: string }[] = [];

@@ -617,6 +617,14 @@ create function cell_hop(task_ids uuid[], server_uuids uuid[], epochs integer[],
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
+create function cell_hop_together(task_ids uuid[], server_uuids uuid[], epochs integer[], from_selections integer[], reasons text[], to_selections integer[], to_hosts text[], to_attempt_ids text[], changes ledger_batch)
+  returns boolean
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function cell_host_seen(host_name text, unseen_ms double precision)
   returns boolean
   language sql;

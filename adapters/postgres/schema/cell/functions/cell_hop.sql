@@ -1,4 +1,4 @@
--- requires: cell_claims, cell_without, ledger_apply, ledger_swap_together
+-- requires: cell_claims, cell_hop_together, cell_without, ledger_apply
 -- Releases the allocation of each `from` selection and claims that of its `to`. A hop without a returned row is fenced. A refused alternate
 -- is recorded as skipped; the caller adds the reason in the same transaction.
 create or replace function cell_hop(
@@ -14,35 +14,14 @@ create or replace function cell_hop(
 as $$
 declare
   count constant int := cardinality(task_ids);
-  written int;
   owned int[];
   outcomes text[];
   details jsonb[];
 begin
-  begin
-    update servers s set host = w.host, attempt_id = w.attempt_id, updated_at = now()
-    from (select u.* from unnest(server_uuids, to_hosts, to_attempt_ids) as u (uuid, host, attempt_id) order by u.uuid) w
-    where s.uuid = w.uuid;
-    update tasks t set selection = w.selection
-    from (
-      select u.* from unnest(task_ids, server_uuids, epochs, to_selections) as u (id, server_uuid, epoch, selection) order by u.id
-    ) w
-    where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null;
-    get diagnostics written = row_count;
-    if written < count then
-      raise exception using errcode = 'BT002';
-    end if;
-    perform ledger_swap_together(changes);
-    update attempts a set ended_at = now(), result = 'failed', reason = w.reason
-    from unnest(task_ids, from_selections, reasons) as w (task_id, selection, reason)
-    where a.task_id = w.task_id and a.selection = w.selection and a.result is null;
-    insert into attempts (task_id, selection, server_uuid, host)
-    select w.* from unnest(task_ids, to_selections, server_uuids, to_hosts) as w (task_id, selection, server_uuid, host);
+  if cell_hop_together(task_ids, server_uuids, epochs, from_selections, reasons, to_selections, to_hosts, to_attempt_ids, changes) then
     return query select r.at, 'committed', null::jsonb from generate_series(1, count) as r (at);
     return;
-  exception when unique_violation or sqlstate 'BT002' then
-    null;
-  end;
+  end if;
 
   owned := array(select c.at from cell_claims(task_ids, server_uuids, epochs, null) as c);
   if cardinality(owned) < count then
