@@ -6,6 +6,7 @@ import type { CloudFacts } from "../core/audit/facts.ts";
 import { GUEST_IN_QUARANTINE } from "../core/stores/cell/quarantine.ts";
 import { isLiveMove, OPERATION_KINDS } from "../core/tasks/operation-kinds.ts";
 import type { SimCloud } from "./sim-cloud.ts";
+import { calledOffInVain } from "./task-outcomes.ts";
 import { uuidsIn, type WaitingForOperator } from "./waiting-for-operator.ts";
 import type { Workload } from "./workload.ts";
 import type { SimFinding } from "./world.ts";
@@ -74,7 +75,7 @@ export class CloudAtRest {
             [2, `${uuid} still holds room on ${sourceHost} for a guest that may be left`] as const,
         ),
     );
-    const calledOff = trueCells.flatMap((one) => one.calledOffInVain());
+    const calledOff = trueCells.flatMap(({ tasks }) => calledOffInVain(tasks));
     const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers

@@ -4,6 +4,7 @@ import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.
 import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
 import type { AgentListener } from "../core/agent/link.ts";
 import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
 import { type Networking, OWN_NAME } from "../core/stores/networking.ts";
 import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
@@ -35,6 +36,8 @@ export interface Mutation {
   readonly journal?: (journal: Journal) => Journal;
   /** Wraps the client of Neutron of an api or a conductor. */
   readonly networking?: (networking: Networking) => Networking;
+  /** Wraps the client of Cinder of an api or a conductor. */
+  readonly blockStorage?: (storage: BlockStorage) => BlockStorage;
 }
 type ApplyChange = (change: AllocationChange) => AllocationOutcome;
 
@@ -66,6 +69,23 @@ const boundOnce = (networking: Networking): Networking =>
       return { kind: "updated", port: { ...port, host } };
     },
   });
+
+/** A Cinder whose volumes look filled as soon as it was asked to fill them. */
+const filledAtOnce = (storage: BlockStorage): BlockStorage => {
+  const images = new Map<string, string>();
+  return overriding(storage, {
+    reimage: (asked) => {
+      images.set(asked.volumeId, asked.imageId);
+      return storage.reimage(asked);
+    },
+    volume: async (id, by) => {
+      const volume = await storage.volume(id, by);
+      const image_id = images.get(id);
+      if (volume?.status !== "downloading" || image_id === undefined) return volume;
+      return { ...volume, status: "reserved", imageProperties: { image_id } };
+    },
+  });
+};
 
 /** Rejects when the signal is aborted, as if the call had ended then. */
 const unheard = (signal: AbortSignal, call: (deaf: AbortSignal) => Promise<void>): Promise<void> =>
@@ -336,6 +356,12 @@ export const MUTATIONS: readonly Mutation[] = [
     about: "the binding of a host that a server has left is called deleted and is still there",
     profile: "ports",
     networking: (networking) => overriding(networking, { deleteBinding: async () => {} }),
+  },
+  {
+    name: "fill-not-awaited",
+    about: "a volume counts as filled with an image as soon as Cinder was asked to fill it",
+    profile: "reimages",
+    blockStorage: filledAtOnce,
   },
   {
     name: "moves-lost",

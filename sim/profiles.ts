@@ -223,6 +223,24 @@ export const PROFILES: readonly Profile[] = [
     cinder: { silentShare: 0.05, lostShare: 0.05, slowShare: 0.05, fillMsMax: 5_000, errorShare: 0.05 },
   },
   {
+    name: "reimages",
+    about:
+      "servers boot from volumes, which a slow, failing or silent Cinder fills when they are rebuilt, while processes and hosts die and ways are cut",
+    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
+    changes: ["hard", "os-stop", "os-start", "live", "migrate", "confirmResize", "revertResize"],
+    cinder: {
+      ...{ silentShare: 0.03, lostShare: 0.03, slowShare: 0.03, fillMsMax: 3_000, errorShare: 0.02 },
+      fills: {
+        ...{ fillMsMax: 9_000, refusedShare: 0.1, failedShare: 0.2, stuckShare: 0.1, refusedLateShare: 0.1 },
+        ...{ eventLostShare: 0.3, eventTwiceShare: 0.2 },
+      },
+    },
+  },
+  {
     name: "ports",
     about:
       "servers have ports in a Neutron that is slow, late, away, loses its answers, or cannot connect them on some hosts, while processes and hosts die and ways are cut",

@@ -13,11 +13,11 @@ import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
 import { randomUuidOf } from "./determinism.ts";
+import type { GuestWithVolumes } from "./known-servers.ts";
 import type { CellKnowledge } from "./lies.ts";
 import { ledgerOf } from "./mutated-ledger.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
-import type { GuestWithVolumes } from "./sim-cinder.ts";
 import { SimHosts } from "./sim-hosts.ts";
 import { SimLinks } from "./sim-links.ts";
 import { clientsOfConductor, type SimNeighbours, settingsOfConductor } from "./sim-neighbours.ts";
@@ -181,8 +181,13 @@ export class SimCell {
   /** The guests on all hosts, with the volumes that they have. */
   guestsWithVolumes(): readonly GuestWithVolumes[] {
     return this.#hosts.flatMap((hosts) =>
-      hosts.guests().map(({ host, serverUuid, volumes = [] }) => ({ host, serverUuid, volumes })),
+      hosts.guests().map(({ host, serverUuid, running, volumes = [] }) => ({ host, serverUuid, running, volumes })),
     );
+  }
+
+  /** Every task that was ever stored. */
+  get tasks(): ReturnType<MemoryCellStore["tasks"]> {
+    return this.#store.tasks();
   }
 
   /** Whether the database was never restored to an earlier moment, so that its rows can be relied on. */
@@ -318,12 +323,6 @@ export class SimCell {
     return [...misheld, ...left];
   }
 
-  /** Moves that were cancelled in time and reached their destination all the same. */
-  calledOffInVain(): string[] {
-    const tasks = this.#store.tasks();
-    return tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
-  }
-
   close(): void {
     this.#broker.close();
   }
@@ -341,7 +340,7 @@ export class SimCell {
 
   /** The guests about which the open tasks may ask a host now. */
   #awaited(): CellKnowledge["awaited"] {
-    return this.#store.tasks().flatMap(({ id, serverUuid, task, selection, step, outcome }) => {
+    return this.tasks.flatMap(({ id, serverUuid, task, selection, step, outcome }) => {
       if (outcome !== null) return [];
       const orderId = `${id}/${step * 2}`;
       if (task.work?.$case === "operate") {

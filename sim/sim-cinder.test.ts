@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Server } from "../core/tasks/server.ts";
-import { type GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
+import type { GuestWithVolumes } from "./known-servers.ts";
+import { SimCinder } from "./sim-cinder.ts";
 import { World } from "./world.ts";
 
 const SERVER = "00000000-0000-4000-8000-000000000001";
@@ -11,7 +12,7 @@ const FAULTLESS = { silentShare: 0, lostShare: 0, slowShare: 0, fillMsMax: 0, er
 async function attached() {
   const world = new World(1, { wholeHistory: false });
   const truth: { server: Server | null; guests: GuestWithVolumes[] } = { server: null, guests: [] };
-  const servers = { look: () => truth.server, guests: () => truth.guests };
+  const servers = { look: () => truth.server, guests: () => truth.guests, rebuilt: () => [] };
   const cinder = new SimCinder(world, FAULTLESS, servers);
   const { storage } = cinder;
   const wanted = {
@@ -30,7 +31,7 @@ async function attached() {
   if (kept.kind !== "reserved") throw new Error(kept.kind);
   await storage.complete(kept.attachment.id);
   truth.server = { status: "ACTIVE", host: "host-1", spec: { volumes: [{ volumeId }] } } as unknown as Server;
-  truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId] }];
+  truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId], running: true }];
   return { world, cinder, servers, truth, attachmentId: kept.attachment.id };
 }
 

@@ -3,6 +3,8 @@ import type { BlockStorage } from "../core/stores/block-storage.ts";
 import { BlockStorageError } from "../core/stores/block-storage-error.ts";
 import type { Server } from "../core/tasks/server.ts";
 import { randomUuidOf } from "./determinism.ts";
+import type { KnownServers } from "./known-servers.ts";
+import { type FilledServers, type FillHabits, SimFills } from "./sim-fills.ts";
 import type { SimProcess } from "./sim-process.ts";
 import type { World } from "./world.ts";
 
@@ -18,22 +20,12 @@ export interface CinderHabits {
   readonly fillMsMax: number;
   /** Share of the new volumes that end in `error`. */
   readonly errorShare: number;
+  /** With these, servers boot from volumes, and users rebuild them. */
+  readonly fills?: FillHabits;
 }
 
-/** A guest on a host, with the volumes that it has. */
-export interface GuestWithVolumes {
-  readonly host: string;
-  readonly serverUuid: string;
-  readonly volumes: readonly string[];
-}
-
-/** What is true about servers, whatever any process believes. */
-export interface KnownServers {
-  look(uuid: string): Server | null;
-  guests(): readonly GuestWithVolumes[];
-}
-
-const PLACE = "cinder";
+/** Cinder's name in the network. */
+export const CINDER_PLACE = "cinder";
 /** Volumes that several servers may have at a time, which users attach and detach. They end with no server. */
 const SHARED_VOLUMES = 2;
 /** Volumes that one server may have at a time, which users attach and detach, also while their server is on no host. They end with no server. */
@@ -47,17 +39,27 @@ export class SimCinder {
   readonly #habits: CinderHabits;
   readonly #twin: MemoryBlockStorage;
   readonly #random: () => number;
+  readonly #mutate: (storage: BlockStorage) => BlockStorage;
   /** Stores a volume that does not have to be filled. */
   readonly #put: MemoryBlockStorage["putVolume"];
   /** The ids of the volumes that several servers may have at a time. */
   readonly sharedVolumes: readonly string[];
   /** The ids of all volumes that users attach and detach. */
   readonly usersVolumes: readonly string[];
+  /** Null in a world whose servers boot from no volumes. */
+  readonly fills: SimFills | null;
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
 
-  constructor(world: World, habits: CinderHabits, servers: KnownServers) {
+  /** `mutate` wraps the client of each process. */
+  constructor(
+    world: World,
+    habits: CinderHabits,
+    servers: FilledServers,
+    mutate: (storage: BlockStorage) => BlockStorage = (storage) => storage,
+  ) {
+    this.#mutate = mutate;
     this.#world = world;
     this.#habits = habits;
     this.#random = world.random("cinder");
@@ -74,6 +76,7 @@ export class SimCinder {
     this.usersVolumes = [...this.sharedVolumes, ...free];
     this.#twin.fate = (method) => this.#fateOf(method);
     this.#put = this.#twin.putVolume.bind(this.#twin);
+    this.fills = habits.fills === undefined ? null : new SimFills(world, habits.fills, this.#twin, servers);
     this.#fillNewVolumes();
     this.#watchEnds(servers);
   }
@@ -95,14 +98,14 @@ export class SimCinder {
     const ask = <Name extends keyof BlockStorage>(name: Name) =>
       ((...args: Parameters<BlockStorage[Name]>) =>
         process.call(
-          PLACE,
+          CINDER_PLACE,
           () =>
             this.#inTime(
               (twin[name] as (...all: Parameters<BlockStorage[Name]>) => Promise<unknown>).apply(twin, args),
             ),
           () => new BlockStorageError("unreachable", "Cinder does not answer"),
         )) as BlockStorage[Name];
-    return {
+    return this.#mutate({
       volume: ask("volume"),
       volumesNamed: ask("volumesNamed"),
       snapshot: ask("snapshot"),
@@ -121,22 +124,25 @@ export class SimCinder {
       endMigration: ask("endMigration"),
       reimage: ask("reimage"),
       deleteAttachment: ask("deleteAttachment"),
-    };
+    });
   }
 
   /** Cinder says only after some time that it does not know what its driver has done. */
   #inTime<Value>(work: Promise<Value>): Promise<Value> {
     const wasSlow = this.#isSlow;
     this.#isSlow = false;
-    return work.catch(async (error: unknown) => {
-      if (wasSlow) await new Promise<void>((resolve) => this.#world.clock.setTimer(RPC_TIMEOUT_MS, resolve));
-      throw error;
-    });
+    return work
+      .catch(async (error: unknown) => {
+        if (wasSlow) await new Promise<void>((resolve) => this.#world.clock.setTimer(RPC_TIMEOUT_MS, resolve));
+        throw error;
+      })
+      .finally(() => this.fills?.checkUndisturbed());
   }
 
   /** There are no more faults. */
   calm(): void {
     this.#isCalm = true;
+    this.fills?.calm();
   }
 
   /**
@@ -153,13 +159,15 @@ export class SimCinder {
             `volume ${id} is attached to server ${serverUuid} on ${host}, which does not have it`,
         ),
     );
-    const lost = servers.guests().flatMap(({ host, serverUuid, volumes: own }) =>
+    const lost = servers.guests().flatMap(({ host, serverUuid, volumes: own, running }) =>
       own
         .filter((id) => servers.look(serverUuid)?.host === host && this.#has(servers.look(serverUuid), id))
         .filter((id) => volumes.get(id)?.attachedTo.some((one) => one.serverUuid === serverUuid) !== true)
+        // Its guest gets the volume again when it is started.
+        .filter((id) => running || this.fills === null || volumes.get(id)?.status !== "reserved")
         .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
     );
-    return [...leaked, ...lost];
+    return [...leaked, ...lost, ...(this.fills?.wrongAtRest() ?? [])];
   }
 
   #has(server: Server | null, volumeId: string): boolean {
@@ -218,6 +226,8 @@ export class SimCinder {
         .guests()
         .find((guest) => guest.serverUuid === serverUuid && guest.host === host && guest.volumes.includes(volumeId));
       const server = servers.look(serverUuid);
+      // Cinder fills only a volume that no host has, so a rebuild takes it from the server's guest, which stands still.
+      if (this.fills !== null && user?.running === false && server?.taskState === "rebuilding") return;
       if (user !== undefined && server !== null && server.status !== "DELETED" && server.host === host)
         this.#world.find(6, `server ${serverUuid} runs on ${host} with volume ${volumeId}, whose attachment has ended`);
     };

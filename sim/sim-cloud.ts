@@ -27,16 +27,20 @@ import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
 import { type ApiCall, callInProcess, type SimAnswer } from "./call-in-process.ts";
 import { randomUuidOf } from "./determinism.ts";
 import { drawSimHosts } from "./draw-sim-hosts.ts";
+import { hearNeighbours } from "./hear-neighbours.ts";
+import type { GuestWithVolumes } from "./known-servers.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
-import { type CinderHabits, type GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
+import { type CinderHabits, SimCinder } from "./sim-cinder.ts";
+import { simGlanceReachedBy } from "./sim-glance.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import { settingsOfApi } from "./sim-neighbours.ts";
-import { NEUTRON_PLACE, type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
+import { type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import { Supervisor } from "./supervisor.ts";
+import { type RebuiltServer, rebuiltServers } from "./task-outcomes.ts";
 import { uuidsIn, WaitingForOperator } from "./waiting-for-operator.ts";
 import type { World } from "./world.ts";
 
@@ -59,8 +63,9 @@ const API_SETTINGS = {
 };
 /** No simulated operator overrides a rule, so all apis can share what is slow to parse. */
 const POLICY = new Policy(computeDefaults());
-/** Headers for the newest microversion of the Compute API. */
+/** Headers for a late microversion of the Compute API, and for the first one in which a rebuild fills a boot volume. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
+const REBUILDING_HEADERS = { "openstack-api-version": "compute 2.93" };
 
 /**
  * A cloud in a simulated world. The services are the real ones, each in a process of its own that may be killed. Databases, brokers and
@@ -119,8 +124,8 @@ export class SimCloud {
     this.#images = new MemoryImageStore(this.#store);
     this.#moves = new MemoryMoveStore(world.clock);
     this.#volumes = new MemoryVolumeStore(world.clock, { requests: this.#store });
-    this.cinder = options.cinder === undefined ? null : new SimCinder(world, options.cinder, this);
-    const { neutron, mutation: bug } = options;
+    const { cinder, neutron, mutation: bug } = options;
+    this.cinder = cinder === undefined ? null : new SimCinder(world, cinder, this, bug?.blockStorage);
     this.neutron = neutron === undefined ? null : new SimNeutron(world, neutron, this, bug?.networking);
     this.#portNotes = new MemoryPortNoteStore(world.clock, { requests: this.#store });
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
@@ -141,6 +146,11 @@ export class SimCloud {
         neighbours: this,
       });
     });
+  }
+
+  /** Whether servers boot from volumes, which Cinder fills with images when they are rebuilt. */
+  get fillsVolumes(): boolean {
+    return (this.cinder?.fills ?? null) !== null;
   }
 
   get keepsDeleted(): boolean {
@@ -174,7 +184,7 @@ export class SimCloud {
       ...named("scheduler", schedulers, (process) => this.#schedule(process)),
       ...named("api", apis, (process) => this.#serve(process)),
     ];
-    this.#hearNeutron();
+    hearNeighbours(this.#world, this);
     // The services answer each other over the network, which takes simulated time, so starts are not awaited here.
     for (const slot of slots) void this.supervisor.add(slot);
   }
@@ -184,18 +194,6 @@ export class SimCloud {
     const answered = from.call(api, () => this.#calls.get(api)?.(call) ?? Promise.reject(new Error("refused")));
     // An api that is killed during the call never answers.
     return withDeadline(answered, ANSWER_MS_MAX, api, from.clock).catch(() => null);
-  }
-
-  /** Neutron reports its events to any api, and repeats none that is not answered. */
-  #hearNeutron(): void {
-    if (this.neutron === null) return;
-    const [sender, random] = [this.#world.process(NEUTRON_PLACE), this.#world.random("neutron events")];
-    this.neutron.onEvent = (event) => {
-      const apis = this.supervisor.names("api");
-      const payload = { events: [event] };
-      const call = { method: "POST", url: "/v2.1/os-server-external-events", payload } as const;
-      void this.call(sender, apis[Math.floor(random() * apis.length)]!, call);
-    };
   }
 
   /** Deletes everything in the soft state. */
@@ -278,6 +276,11 @@ export class SimCloud {
     return this.cells.flatMap((cell) => cell.guestsWithVolumes());
   }
 
+  /** The latest rebuild of each server by which its boot volume was to be filled. */
+  rebuilt(): readonly RebuiltServer[] {
+    return this.cells.flatMap(({ tasks }) => rebuiltServers(tasks));
+  }
+
   /** Moves that were accepted. */
   moves(): readonly MoveRecord[] {
     return this.#moves.all();
@@ -334,6 +337,7 @@ export class SimCloud {
         ...(this.cinder !== null && {
           volumes: remote(process, "api-db", this.#volumes),
           blockStorage: this.cinder.reachedBy(process),
+          ...(this.fillsVolumes && { glance: simGlanceReachedBy(process) }),
         }),
         ...(this.neutron !== null && {
           ...this.neutron.reachedBy(process),
@@ -354,7 +358,9 @@ export class SimCloud {
       SERVER_LIFE_ROUTES,
     );
     await api.open();
-    this.#calls.set(process.name, (call) => callInProcess(api.http, call, HEADERS));
+    this.#calls.set(process.name, (call) =>
+      callInProcess(api.http, call, this.fillsVolumes ? REBUILDING_HEADERS : HEADERS),
+    );
     process.onKill(() => this.#calls.delete(process.name));
   }
 

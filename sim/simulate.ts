@@ -106,6 +106,7 @@ class Simulation {
     const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
     world.onStarted = (serverUuid) => {
       survivors.started(serverUuid);
+      this.#cloud.cinder?.fills?.started(serverUuid);
       this.#checkHomes(serverUuid);
     };
     world.onHandedOver = (from, to) => survivors.handedOver(from, to);

@@ -4,10 +4,12 @@ import { InterfaceChanges } from "./interface-changes.ts";
 import { ServerChanges } from "./server-changes.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
+import { SIM_GLANCE_IMAGES } from "./sim-glance.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import { SIM_NETWORK, type SimNeutron } from "./sim-neutron.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { VolumeGrowths } from "./volume-growths.ts";
+import { VolumeRebuilds } from "./volume-rebuilds.ts";
 import type { World } from "./world.ts";
 
 /** Shares of the operations: deleting a server, and changing one. */
@@ -45,6 +47,7 @@ export class Workload {
   readonly #changes: ServerChanges;
   readonly #attachmentChanges: AttachmentChanges;
   readonly #volumeGrowths: VolumeGrowths;
+  readonly #volumeRebuilds: VolumeRebuilds;
   readonly #interfaceChanges: InterfaceChanges;
   #open = 0;
   /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
@@ -75,8 +78,10 @@ export class Workload {
       call: (call: ApiCall) => this.#call(call),
       look: (uuid: string) => cloud.look(uuid),
       servers: () => this.#servers,
+      deletes: (uuid: string) => this.#deleteNow(uuid),
       isOver: () => this.#stopped,
     };
+    this.#volumeRebuilds = new VolumeRebuilds(world, user);
     this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
     this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cloud.cinder?.extend(id));
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
@@ -90,7 +95,8 @@ export class Workload {
 
   /** How often each change of a server was begun. */
   get changes(): ReadonlyMap<string, number> {
-    return this.#changes.begun;
+    const { begun } = this.#changes;
+    return this.#cloud.fillsVolumes ? new Map([...begun, ["reimage", this.#volumeRebuilds.begun]]) : begun;
   }
 
   /** Whether no call is under way or planned. */
@@ -102,6 +108,7 @@ export class Workload {
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
     if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
+    if (this.#cloud.fillsVolumes) this.#volumeRebuilds.begin(operations, fromMs, untilMs);
     if (this.#cloud.neutron !== null) this.#interfaceChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {
       const delayMs = fromMs + this.#random() * (untilMs - fromMs);
@@ -146,8 +153,8 @@ export class Workload {
   async #create(choice: number): Promise<void> {
     const networks = this.#cloud.neutron === null ? "none" : this.#networks(this.#cloud.neutron);
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
-    const plain = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks };
     const mappings = this.#cloud.cinder === null ? [] : this.#mappings(this.#cloud.cinder.sharedVolumes);
+    const plain = { name: "sim", flavorRef: flavor.id, imageRef: this.#cloud.fillsVolumes ? "" : SIM_IMAGE, networks };
     const server = { ...plain, ...(mappings.length > 0 && { block_device_mapping_v2: mappings }) };
     const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
     const payload = group ? { server, "os:scheduler_hints": { group: group.uuid } } : { server };
@@ -169,16 +176,17 @@ export class Workload {
     this.#servers.push(uuid);
   }
 
-  /** New volumes, beside the local disk, that end with their server, and sometimes one that other servers have, too. */
+  /** New volumes, beside the local disk or the boot volume, that end with their server, and sometimes one that other servers have, too. */
   #mappings(shared: readonly string[]): readonly Readonly<Record<string, unknown>>[] {
     const count = Math.floor(this.#volumesOf() * (VOLUMES_MAX + 1));
     const image = { source_type: "image", destination_type: "local", uuid: SIM_IMAGE, boot_index: 0 };
     const blank = { source_type: "blank", destination_type: "volume", volume_size: 1, delete_on_termination: true };
-    const local = { ...image, delete_on_termination: true };
+    const made = { ...image, destination_type: "volume", volume_size: 1, uuid: SIM_GLANCE_IMAGES[0] };
+    const root = { ...(this.#cloud.fillsVolumes ? made : image), delete_on_termination: true };
     const uuid = shared[Math.floor((this.#volumesOf() / SHARED_SHARE) * shared.length)];
     const further = uuid === undefined ? [] : [{ source_type: "volume", destination_type: "volume", uuid }];
     const volumes = [...Array.from({ length: count }, () => blank), ...further];
-    return volumes.length === 0 ? [] : [local, ...volumes];
+    return volumes.length === 0 && !this.#cloud.fillsVolumes ? [] : [root, ...volumes];
   }
 
   /** New ports, which end with their server, and sometimes one that a user has made. */

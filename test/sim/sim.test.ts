@@ -13,6 +13,8 @@ const RESTORED = [4, 8];
 const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
+/** Worlds in which Cinder fills boot volumes slowly, not at all, and after their conductor has died. */
+const REBUILT = [34, 47];
 /** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
 const WITH_PORTS = [8, 880_051];
 /** Worlds in which agents lie, also about hosts of others. */
@@ -60,6 +62,19 @@ test("servers keep the volumes that Cinder makes for them, and nothing of a serv
     expect(findings, `berth sim --profile volumes --seed ${seed}`).toEqual([]);
     expect(counts.active).toBeGreaterThan(0);
   }
+});
+
+test("no guest runs while Cinder fills the boot volume of its server, and a rebuilt server has the image", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const courses = new Set<string>();
+  for (const seed of REBUILT) {
+    const { findings, history } = await simulate(world(seed, "reimages", { wholeHistory: true }));
+    expect(findings, `berth sim --profile reimages --seed ${seed}`).toEqual([]);
+    for (const [, course = ""] of history.join("\n").matchAll(/"what":"fills".*"course":"([a-z-]+)"/g))
+      courses.add(course);
+  }
+  expect(courses).toEqual(new Set(["filled", "failed", "stuck", "refused-late"]));
 });
 
 test("the ports of servers are bound where the servers run, and nothing of a server that is gone is left in Neutron", {

@@ -31,6 +31,8 @@ const UPLOADS_MAX = 4;
 /** Another machine may see a file that a host has written only after a while. It counts from when this process first looks for the file. */
 const FILE_APPEARS_MS = 300_000;
 
+/** What is asked of Glance. */
+export type GlanceApi = Pick<GlanceClient, keyof GlanceClient>;
 type GlanceImageStore = Pick<
   ImageStore,
   "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved" | "unshelveAsked"
@@ -44,7 +46,7 @@ type GlanceImageStore = Pick<
  * that dies in between leaves an image that is looked at again.
  */
 export class GlanceImages implements ImageService {
-  readonly #glance: GlanceClient;
+  readonly #glance: GlanceApi;
   readonly #store: GlanceImageStore;
   readonly #files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
   readonly #wanted: Pick<WantedImages, "want">;
@@ -60,7 +62,7 @@ export class GlanceImages implements ImageService {
 
   constructor(
     deps: {
-      readonly glance: GlanceClient;
+      readonly glance: GlanceApi;
       readonly store: GlanceImageStore;
       readonly files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
       readonly wanted: Pick<WantedImages, "want">;

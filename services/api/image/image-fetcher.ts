@@ -9,7 +9,7 @@ import type { ApiEvents } from "../events.ts";
 const FINAL: ReadonlySet<ImageDataError["code"]> = new Set(["refused", "none", "too-large"]);
 
 export interface ImageFetcherDeps {
-  readonly wanted: WantedImages;
+  readonly wanted: Pick<WantedImages, keyof WantedImages>;
   readonly files: Pick<ImageDirectory, "store" | "discard">;
   /** Returns the bits of an image. Null if the image has gone. */
   readonly download: (id: string) => Promise<Readable | null>;

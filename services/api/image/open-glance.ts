@@ -6,13 +6,14 @@ import type { Neighbours } from "../../../adapters/openstack/open-neighbours.ts"
 import { systemClock } from "../../../runtime/clock.ts";
 import { refuseFaults } from "../../../runtime/settings-error.ts";
 import type { AuthKind } from "../identity/auth-kind.ts";
+import type { GlanceApi } from "./glance-images.ts";
 import type { ImageRule } from "./image-rule.ts";
 
 /** Glance, and the directory into which the bits of its images are fetched for the hosts. */
 export interface GlanceParts {
-  readonly client: GlanceClient;
-  readonly files: ImageDirectory;
-  readonly wanted: WantedImages;
+  readonly client: GlanceApi;
+  readonly files: Pick<ImageDirectory, keyof ImageDirectory>;
+  readonly wanted: Pick<WantedImages, keyof WantedImages>;
   /** Breaks off the transfers under way. */
   close(): Promise<void>;
 }

@@ -1,0 +1,25 @@
+import type { TaskRow } from "../adapters/memory/cell/cell-state.ts";
+import { factsOf } from "../core/tasks/operation-facts.ts";
+
+/** A server's latest rebuild by which its boot volume was to be filled. */
+export interface RebuiltServer {
+  readonly serverUuid: string;
+  readonly imageRef: string;
+  readonly hasSucceeded: boolean;
+}
+
+/** Finds the latest such rebuild of each server in the tasks of a cell. */
+export function rebuiltServers(tasks: readonly Readonly<TaskRow>[]): readonly RebuiltServer[] {
+  const latest = new Map<string, RebuiltServer>();
+  for (const { serverUuid, task, outcome } of tasks.toSorted((a, b) => a.createdAtMs - b.createdAtMs)) {
+    const facts = task.work?.$case === "operate" ? factsOf(task) : null;
+    if (facts?.kind !== "reimage" || facts.volume === null) continue;
+    const { imageRef } = facts.volume;
+    latest.set(serverUuid, { serverUuid, imageRef, hasSucceeded: outcome === "success" });
+  }
+  return [...latest.values()];
+}
+
+/** The moves that were cancelled in time and reached their destination all the same. */
+export const calledOffInVain = (tasks: readonly Readonly<TaskRow>[]): readonly string[] =>
+  tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
