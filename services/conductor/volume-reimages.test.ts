@@ -56,6 +56,13 @@ function reimage(mayBeAsked = false, storage: BlockStorage | null = cinder, sile
   return reimages.reimage(SERVER, volume, { tenure, attemptId: "t/0", mayBeAsked, isWanted: () => isWanted });
 }
 
+/** Every call of the twin takes a few turns, and the database is asked at the end of a turn. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
+  await new Promise(setImmediate);
+  for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
+}
+
 /** Lets the time go by, second after second, until the conductor has an outcome. Returns the outcome, and the seconds. */
 async function after(asking: ReturnType<typeof reimage>, each: (second: number) => void = () => {}) {
   let outcome: object | null = null;
@@ -63,8 +70,7 @@ async function after(asking: ReturnType<typeof reimage>, each: (second: number) 
     outcome = one;
   });
   for (let second = 0; second < 200; second += 1) {
-    // Every call of the twin takes a few turns.
-    for (let turn = 0; turn < 60; turn += 1) await Promise.resolve();
+    await turns();
     if (outcome !== null) return { outcome, second };
     each(second);
     clock.advance(1_000);
@@ -216,4 +222,44 @@ test("a Cinder that falls silent is not asked without pauses when the time for t
   });
   expect(second).toBeGreaterThan(100);
   expect(looks).toBeLessThan(20);
+});
+
+test("all reimages that wait for Cinder's event ask the database in one question a second, whenever they began", async () => {
+  cinder.holdsReimages = true;
+  const volumes = [1, 2, 3].map((n) => ({
+    serverUuid: serverId(n),
+    ...cinder.putVolume({ projectId: "one", sizeGib: 20 }),
+  }));
+  const asked: (readonly string[])[] = [];
+  const pluggedPorts = async (attemptIds: readonly string[]) => {
+    asked.push(attemptIds);
+    const isOver = asked.length > 20;
+    return attemptIds.map((id) => (isOver ? [{ portId: id, isFailed: false }] : []));
+  };
+  const reimages = new VolumeReimages(
+    { storage: cinder, store: { holdsTask: async () => true, pluggedPorts }, clock },
+    { volumeConnectTimeoutMs: SILENCE_MS, reimageMsPerGib: 20_000 },
+  );
+  const ended: string[] = [];
+  for (const { id, serverUuid } of volumes) {
+    // The event names the volume, and so does the attempt here.
+    const volume = { ...volumeOf(1), volumeId: id, inCinder: true, isRoot: true, imageRef: IMAGE };
+    const need = { tenure, attemptId: id, mayBeAsked: false, isWanted: () => true };
+    void reimages.reimage(serverUuid, volume, need)?.then(({ kind }) => ended.push(kind));
+    await turns();
+    clock.advance(300);
+  }
+  for (let tenth = 0; tenth < 180; tenth += 1) {
+    await turns();
+    clock.advance(100);
+  }
+  expect(asked.length).toBeGreaterThan(10);
+  expect(asked.length).toBeLessThan(20);
+  expect(asked.at(-1)?.toSorted()).toEqual(volumes.map(({ id }) => id).toSorted());
+  cinder.fills.finish(true);
+  for (let second = 0; second < 60 && ended.length < 3; second += 1) {
+    await turns();
+    clock.advance(1_000);
+  }
+  expect(ended).toEqual(["ended", "ended", "ended"]);
 });

@@ -1,8 +1,10 @@
 import type { BlockStorage, CinderVolume } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import type { PluggedPort } from "../../core/stores/cell/plug-store.ts";
 import { OWN_NAME } from "../../core/stores/networking.ts";
 import { StoreError } from "../../core/stores/store-error.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { failed, type Need, noCinder, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
@@ -19,8 +21,10 @@ const KEPT = "reserved";
 /** The pause before Cinder is looked at again. Each further pause is twice as long. */
 const LOOK_MS = 1_000;
 const LOOK_MS_MAX = 15_000;
-/** How often the cell's database is asked for Cinder's event meanwhile. */
+/** How often the cell's database is asked for Cinder's events meanwhile. */
 const EVENT_MS = 1_000;
+/** Most reimages that one question to the database is about. */
+const ATTEMPTS_MAX = 500;
 
 /** What this conductor knows of one reimage. */
 interface Course {
@@ -50,7 +54,7 @@ interface Course {
  * so the attachments of the server are replaced by such a one first. The next order to the host connects it again.
  *
  * Cinder shows how far it is: the volume is `downloading`, and then `reserved` again, or `error`, and it shows the id of the image that the volume was last filled from. It also sends
- * the event `volume-reimaged` when the volume is filled, and none if that has failed. An api writes the event into the cell's database, and then Cinder is looked at
+ * the event `volume-reimaged` when the volume is filled, and none if that has failed. An api writes the event into the cell's database, which is asked once a second about all reimages that wait, and then Cinder is looked at
  * at once; without it, Cinder is looked at after growing pauses. Only what Cinder shows counts. So it makes no difference whether the event comes early, twice or never, or whether another conductor
  * goes on with the wait.
  *
@@ -61,7 +65,8 @@ interface Course {
  */
 export class VolumeReimages {
   readonly #storage: BlockStorage | null;
-  readonly #store: Pick<ConductorStore, "pluggedPorts">;
+  /** What Cinder has reported, by the guest that is to get the volume. */
+  readonly #reports: Batcher<string, readonly PluggedPort[]>;
   readonly #calls: PatientCalls;
   readonly #clock: Clock;
   readonly #silenceMs: number;
@@ -76,7 +81,7 @@ export class VolumeReimages {
     settings: { readonly volumeConnectTimeoutMs: number; readonly reimageMsPerGib: number },
   ) {
     this.#storage = deps.storage;
-    this.#store = deps.store;
+    this.#reports = new Batcher({ run: (ids) => deps.store.pluggedPorts(ids), maxItems: ATTEMPTS_MAX });
     this.#clock = deps.clock;
     this.#silenceMs = settings.volumeConnectTimeoutMs;
     this.#msPerGib = settings.reimageMsPerGib;
@@ -226,9 +231,12 @@ export class VolumeReimages {
     const lookAtMs = Math.min(nowMs + course.pauseMs, untilMs, silentAtMs);
     course.pauseMs = Math.min(2 * course.pauseMs, LOOK_MS_MAX);
     for (;;) {
-      const leftMs = Math.max(1, lookAtMs - this.#clock.monotonic());
+      const nowMs = this.#clock.monotonic();
+      const leftMs = Math.max(1, lookAtMs - nowMs);
+      // All reimages that wait ask at the same moments, and so in one question.
+      const untilEventMs = Math.ceil(EVENT_MS - (nowMs % EVENT_MS));
       await new Promise<void>((resolve) => {
-        this.#clock.setTimer(Math.min(leftMs, EVENT_MS), resolve);
+        this.#clock.setTimer(Math.min(leftMs, untilEventMs), resolve);
       });
       if (!course.isWanted() || this.#clock.monotonic() >= lookAtMs) return;
       if (!course.isReported && (await this.#isReported(course))) {
@@ -241,7 +249,7 @@ export class VolumeReimages {
   async #isReported({ attemptId, volumeId, filledSinceMs }: Course): Promise<boolean> {
     if (filledSinceMs === null) return false;
     try {
-      const [reported = []] = await this.#store.pluggedPorts([attemptId]);
+      const reported = await this.#reports.submit(attemptId);
       return reported.some(({ portId }) => portId === volumeId);
     } catch (error) {
       if (error instanceof StoreError) return false;
