@@ -63,6 +63,20 @@ test("tells cores apart by masks and by ids, and two cores of one module by thei
   expect(threads).toMatchObject({ packages: 1, cores: 1, threads: 2 });
 });
 
+test("leaves out a package that one of its CPUs contradicts, with a warning, as lstopo does", () => {
+  const topology = (cpu: number, siblings: string): SysrootPlan => ({
+    [`${CPU}/cpu${cpu}/topology/core_siblings`]: siblings,
+    // A list that says otherwise counts only without a mask.
+    [`${CPU}/cpu${cpu}/topology/core_siblings_list`]: cpu < 2 ? "0-1" : "2-3",
+    [`${CPU}/cpu${cpu}/topology/thread_siblings`]: (1 << cpu).toString(16),
+  });
+  const host = inspect(topology(0, "3"), topology(1, "3"), topology(2, "e"), topology(3, "c"));
+  expect(host).toMatchObject({ packages: 1, cores: 4, threads: 4 });
+  expect(host.warnings.join("\n")).toContain(
+    "packages of the CPUs 2-3 are left out: the sets that these CPUs name contradict each other",
+  );
+});
+
 test("names the kinds of hybrid cores, on Intel by the kernel's lists and on ARM by their capacity", () => {
   const intel = { "/sys/devices/cpu_core/cpus": "0-3\n", "/sys/devices/cpu_atom/cpus": "4-7\n" };
   expect(inspect(twoSockets(), intel).cpu.coreKinds).toEqual([
@@ -97,14 +111,18 @@ test("keeps nodes without memory and nodes without CPUs, and leaves out the memo
 test("treats nodes that name the same CPUs as one, and a host without nodes, too", () => {
   const same = inspect(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), numaNode(1, "0-7", 8 * GIB_KIB));
   expect(same.numaNodes).toHaveLength(1);
-  expect(same.numaNodes?.[0]).toMatchObject({ id: 0, memoryBytes: 16 * 1024 ** 3 });
+  expect(same.numaNodes?.[0]).toMatchObject({
+    ...{ id: 0, memoryBytes: 8 * 1024 ** 3 },
+    ...{ joinedNodes: [1], joinedMemoryBytes: 8 * 1024 ** 3 },
+  });
+  expect(same.memoryBytes).toBe(16 * 1024 ** 3);
   expect(same.warnings.join("\n")).toContain("the NUMA nodes 0-1 are treated as one: they name the same CPUs");
   const some = inspect(
     ...[twoSockets(), numaNode(0, "0-3", GIB_KIB), numaNode(1, "4-5", GIB_KIB), numaNode(2, "5-7", 2 * GIB_KIB)],
   );
   expect(some.numaNodes).toMatchObject([
     { id: 0, cpus: [0, 1, 2, 3] },
-    { id: 1, cpus: [4, 5, 6, 7], memoryBytes: 3 * 1024 ** 3, joinedNodes: [2] },
+    { id: 1, cpus: [4, 5, 6, 7], memoryBytes: 1024 ** 3, joinedNodes: [2], joinedMemoryBytes: 2 * 1024 ** 3 },
   ]);
   const none = inspect(twoSockets());
   expect(none.numaNodes).toEqual([

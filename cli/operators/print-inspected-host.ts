@@ -2,6 +2,7 @@ import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
 import type { PciDevice } from "../../core/discovery/discover-pci.ts";
 import { formatNumberList } from "../../core/discovery/format-number-list.ts";
 import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
+import type { NumaNode } from "../../core/discovery/numa-node.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import type { CpuOffer } from "../../core/pinning/choose-cpu-model.ts";
 import { tableOf } from "../../runtime/print-table.ts";
@@ -50,7 +51,7 @@ function nodeTable({ numaNodes, hugepages }: InspectedHost): string {
   if (numaNodes === null) return "";
   const rows = numaNodes.map((node) => [
     `numa${node.id}`,
-    shownSize(node.memoryBytes),
+    shownMemory(node),
     shownList(node.cpus) || "none",
     (hugepages ?? [])
       .flatMap(({ sizeKib, nodes }) =>
@@ -59,6 +60,11 @@ function nodeTable({ numaNodes, hugepages }: InspectedHost): string {
       .join(", ") || "none",
   ]);
   return tableOf([["NODE", "MEMORY", "CPUS", "HUGE PAGES"], ...rows]);
+}
+
+function shownMemory({ memoryBytes, joinedMemoryBytes, joinedNodes = [] }: NumaNode): string {
+  if (joinedMemoryBytes === undefined) return shownSize(memoryBytes);
+  return `${shownSize(memoryBytes)} (nodes ${formatNumberList(joinedNodes)}: ${shownSize(joinedMemoryBytes)})`;
 }
 
 /** Chipset functions are of no interest, so the table only has devices with a driver, an interface, or SR-IOV functions. */

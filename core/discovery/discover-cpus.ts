@@ -129,7 +129,7 @@ function isolatedCpus(files: HostFiles, warn: Warn): readonly number[] | null {
 
 interface Grouping {
   readonly what: string;
-  /** Files that hold the set of CPUs, with the newest name first. Each name may also occur with the suffix `_list`. */
+  /** Files that hold the set of CPUs as a mask, with the newest name first. Each may also be there as a list, with the suffix `_list`. */
   readonly sets: readonly string[];
   readonly ids: readonly string[];
   /**
@@ -147,11 +147,14 @@ function groupsOf(
 ): readonly (readonly number[])[] | null {
   const isOnline = new Set(online);
   const groups = new Map<string, number[]>();
+  /** The set that each CPU names. */
+  const named = new Map<number, string>();
   for (const cpu of online) {
     const topology = `${DIRECTORY}/cpu${cpu}/topology`;
     const set = setKey(files, topology, { sets, cpu, isOnline });
+    if (set !== null) named.set(cpu, set);
     const part = split === undefined ? null : parseCount(files.texts.get(`${topology}/${split}`));
-    const key = set === null ? idKey(files, topology, ids) : `${set} ${part}`;
+    const key = set === null ? idKey(files, topology, ids) : `set ${set} ${part}`;
     if (key === null) {
       warn(`${what} are unknown: ${topology} has neither ${sets.join(" nor ")} nor ${ids.join(" and ")}`);
       return null;
@@ -160,7 +163,26 @@ function groupsOf(
     if (group === undefined) groups.set(key, [cpu]);
     else group.push(cpu);
   }
-  return [...groups.values()];
+  return withoutContradictions([...groups.values()], { what, named, warn });
+}
+
+/**
+ * Leaves out the groups whose set also names CPUs that name another set, because it is unknown where such CPUs belong. `lstopo` does not count
+ * them either. The CPUs themselves are counted.
+ */
+function withoutContradictions(
+  groups: readonly (readonly number[])[],
+  { what, named, warn }: { readonly what: string; readonly named: ReadonlyMap<number, string>; readonly warn: Warn },
+): readonly (readonly number[])[] {
+  const unclear = groups.filter(([first = 0]) => {
+    const set = named.get(first);
+    return set?.split(",").some((other) => (named.get(Number(other)) ?? set) !== set) ?? false;
+  });
+  if (unclear.length === 0) return groups;
+  warn(
+    `${what} of the CPUs ${formatNumberList(unclear.flat().toSorted((a, b) => a - b))} are left out: the sets that these CPUs name contradict each other`,
+  );
+  return groups.filter((cpus) => !unclear.includes(cpus));
 }
 
 function setKey(
@@ -170,10 +192,10 @@ function setKey(
 ): string | null {
   for (const name of among.sets) {
     const set =
-      parseNumberList(files.texts.get(`${topology}/${name}_list`)) ??
-      parseNumberMask(files.texts.get(`${topology}/${name}`));
+      parseNumberMask(files.texts.get(`${topology}/${name}`)) ??
+      parseNumberList(files.texts.get(`${topology}/${name}_list`));
     // A set that does not contain its own CPU is ignored; some kernels leave the set empty.
-    if (set?.includes(among.cpu)) return `set ${set.filter((cpu) => among.isOnline.has(cpu)).join(",")}`;
+    if (set?.includes(among.cpu)) return set.filter((cpu) => among.isOnline.has(cpu)).join(",");
   }
   return null;
 }

@@ -2,7 +2,7 @@ import type { ControlGroup } from "./control-group.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import { type HostFiles, numberedEntries, type Warn } from "./host-files.ts";
 import { joinNearestMemory } from "./nearest-memory.ts";
-import type { NumaNode } from "./numa-node.ts";
+import { type NumaNode, wholeMemoryOf } from "./numa-node.ts";
 import { parseCount, parseMemoryLine, parseNumberList, parseNumberMask } from "./parse-values.ts";
 
 const NODES = "/sys/devices/system/node";
@@ -148,7 +148,7 @@ function withDistancesAmong(nodes: readonly NumaNode[], online: readonly number[
 
 /**
  * Merges nodes that name the same CPUs. A CPU belongs to one node, so firmware that says otherwise does not describe these nodes. Of several nodes
- * the first one whose memory is allowed gives its id, since guests can have its memory.
+ * the first one with memory that is allowed gives its id and its own size, as `lstopo` counts such nodes. The memory of the others is memory of the host all the same.
  */
 function joinOverlaps(nodes: readonly NumaNode[], { forbidden, warn }: NodesContext): readonly NumaNode[] {
   const groups = nodes.reduce<readonly (readonly NumaNode[])[]>((all, node) => {
@@ -156,7 +156,8 @@ function joinOverlaps(nodes: readonly NumaNode[], { forbidden, warn }: NodesCont
       group.some(({ cpus }) => cpus?.some((cpu) => node.cpus?.includes(cpu)));
     return [...all.filter((group) => !meets(group)), [...all.filter(meets).flat(), node]];
   }, []);
-  const byUse = (a: NumaNode, b: NumaNode) => Number(forbidden.has(a.id)) - Number(forbidden.has(b.id)) || a.id - b.id;
+  const rank = ({ id, memoryBytes }: NumaNode) => (forbidden.has(id) ? 2 : Number(memoryBytes === 0));
+  const byUse = (a: NumaNode, b: NumaNode) => rank(a) - rank(b) || a.id - b.id;
   return groups.map((group) => joinedNode(group.toSorted(byUse), warn)).sort((a, b) => a.id - b.id);
 }
 
@@ -167,10 +168,11 @@ function joinedNode(nodes: readonly NumaNode[], warn: Warn): NumaNode {
   warn(`the NUMA nodes ${formatNumberList(ids)} are treated as one: they name the same CPUs`);
   return {
     id: first.id,
-    memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)),
+    memoryBytes: first.memoryBytes,
     cpus: [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b),
     distances: null,
     joinedNodes: others.map(({ id }) => id),
+    joinedMemoryBytes: sumOrNull(others.map((node) => node.memoryBytes)),
   };
 }
 
@@ -188,7 +190,7 @@ interface SumContext extends Pick<NodesContext, "gpuNodes" | "forbidden" | "warn
 }
 
 function hostMemory(files: HostFiles, { nodes, gpuNodes, forbidden, warn }: SumContext): number | null {
-  const ofNodes = nodes === null ? null : sumOrNull(nodes.map((node) => node.memoryBytes));
+  const ofNodes = nodes === null ? null : sumOrNull(nodes.map(wholeMemoryOf));
   const stated = parseMemoryLine(files.texts.get("/proc/meminfo"), "MemTotal");
   if (stated === null) {
     if (ofNodes === null) warn("the memory is unknown: neither /proc/meminfo nor the NUMA nodes have MemTotal");

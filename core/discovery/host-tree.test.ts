@@ -28,6 +28,17 @@ describe("the tree of a host", () => {
     ]);
   });
 
+  test("counts the memory of nodes that are treated as one in their common provider", () => {
+    const { numaNodes } = twoNodes();
+    const [first, second] = numaNodes!;
+    const joined = { ...first!, memoryBytes: 4 * GIB, joinedNodes: [4, 5], joinedMemoryBytes: 8 * GIB };
+    const root = rootOf(twoNodes({ numaNodes: [joined, { ...second!, memoryBytes: 4 * GIB }] }));
+    expect(root.children?.map(({ inventories }) => inventories.MEMORY_MB)).toEqual([
+      { total: 12 * 1024 },
+      { total: 4 * 1024 },
+    ]);
+  });
+
   test("has room for as many guests with huge pages as it has pages, even when nearly all memory is in pages", () => {
     const pool = { sizeKib: 1048576, total: 14, free: 14, nodes: [0, 1].map((id) => ({ id, total: 7, free: 7 })) };
     const { inventories } = rootOf(twoNodes({ hugepages: [pool] }), { flat: true });

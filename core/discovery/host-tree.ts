@@ -3,7 +3,7 @@ import { formatNumberList } from "./format-number-list.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
 import { networkProvider } from "./network-bandwidth.ts";
-import type { NumaNode } from "./numa-node.ts";
+import { type NumaNode, wholeMemoryOf } from "./numa-node.ts";
 import { type DeviceProvider, type PciOffer, pciProviders } from "./pci-providers.ts";
 import { spread } from "./spread.ts";
 import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
@@ -238,15 +238,17 @@ function wholeHost(host: InspectedHost): Place {
 /** Divides the memory of the host among the nodes in proportion to the sizes that they report. */
 function placesOf(host: InspectedHost, nodes: readonly NumaNode[]): readonly Place[] {
   const isOne = nodes.length === 1;
-  const stated = nodes.map((node) => node.memoryBytes);
+  const stated = nodes.map(wholeMemoryOf);
   const all = stated.includes(null) ? 0 : sum(stated.map(Number));
-  const places = nodes.map(({ id, cpus, memoryBytes }): Place => {
+  const places = nodes.map((node): Place => {
+    const { id, cpus } = node;
     const pages = (host.hugepages ?? []).map(({ sizeKib, total, nodes: ofNodes }) => {
-      const ofNode = ofNodes.find((one) => one.id === id);
-      return { sizeKib, count: isOne ? total : (ofNode?.total ?? null) };
+      const pool = ofNodes.find((one) => one.id === id);
+      return { sizeKib, count: isOne ? total : (pool?.total ?? null) };
     });
-    const share = all === 0 || host.memoryBytes === null ? null : (host.memoryBytes / all) * (memoryBytes ?? 0);
-    const memory = isOne ? host.memoryBytes : (share ?? memoryBytes);
+    const ofNode = wholeMemoryOf(node);
+    const share = all === 0 || host.memoryBytes === null ? null : (host.memoryBytes / all) * (ofNode ?? 0);
+    const memory = isOne ? host.memoryBytes : (share ?? ofNode);
     return { id, cpus: cpus ?? [], memoryBytes: memory, pages };
   });
   const ofNodes = new Set(nodes.flatMap((node) => node.cpus ?? []));

@@ -152,6 +152,21 @@ test.each([
   },
 );
 
+test("nodes that name the same CPUs keep their memory while the file of one of them cannot be read", () => {
+  const same = {
+    ...files,
+    [`${NODE}/node0/meminfo`]: "Node 0 MemTotal: 2097152 kB\n",
+    [`${NODE}/node0/cpulist`]: "0-3\n",
+    [`${NODE}/node1/meminfo`]: "Node 1 MemTotal: 4194304 kB\n",
+    [`${NODE}/node1/cpulist`]: "0-3\n",
+  };
+  const before = lookAt(same);
+  expect(before.numaNodes).toMatchObject([{ id: 0, memoryBytes: 2 * 1024 ** 3, joinedMemoryBytes: 4 * 1024 ** 3 }]);
+  const kept = keepKnown(before, lookAt({ ...same, [`${NODE}/node1/meminfo`]: "" }));
+  expect(kept.numaNodes).toEqual(before.numaNodes);
+  expect(kept.warnings.join("\n")).toContain("treated as one with NUMA node 0 could not be read this time");
+});
+
 test("takes a value that could be read, whether it has risen or fallen, and forgets a device that was removed", () => {
   const now = lookAt({
     ...without(CARD),

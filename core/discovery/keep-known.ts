@@ -60,10 +60,18 @@ function knownNodes(nodes: readonly NumaNode[] | null, before: InspectedHost, ke
       return {
         ...node,
         memoryBytes: keep(`the memory of NUMA node ${node.id}`, old.memoryBytes, node.memoryBytes),
+        ...knownJoinedMemory(node, old, keep),
         cpus: keep(`the CPUs of NUMA node ${node.id}`, old.cpus, node.cpus),
       };
     }) ?? null
   );
+}
+
+function knownJoinedMemory(node: NumaNode, old: NumaNode, keep: Keep): Pick<NumaNode, "joinedMemoryBytes"> {
+  const { id, joinedMemoryBytes } = node;
+  if (joinedMemoryBytes === undefined) return {};
+  const name = `the memory of the nodes that are treated as one with NUMA node ${id}`;
+  return { joinedMemoryBytes: keep(name, old.joinedMemoryBytes ?? null, joinedMemoryBytes) };
 }
 
 /** What could not be read of a node whose CPUs were given to another one, so that it stands alone now. Null if there is none. */

@@ -8,4 +8,11 @@ export interface NumaNode {
   readonly distances: readonly number[] | null;
   /** The nodes without memory, and those that name the same CPUs, whose CPUs and devices count as this node's. Left out when there are none. */
   readonly joinedNodes?: readonly number[];
+  /** The memory of the joined nodes that name the same CPUs, which `memoryBytes` leaves out, or null when it is unknown. Left out when there are none. */
+  readonly joinedMemoryBytes?: number | null;
+}
+
+/** The memory of a node and of those that are joined to it. */
+export function wholeMemoryOf({ memoryBytes, joinedMemoryBytes = 0 }: NumaNode): number | null {
+  return memoryBytes === null || joinedMemoryBytes === null ? null : memoryBytes + joinedMemoryBytes;
 }
