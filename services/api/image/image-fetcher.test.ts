@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import { type WantedImage, WantedImages } from "../../../adapters/images/wanted-images.ts";
@@ -33,7 +33,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-const fetcherOf = (marks = wanted): ImageFetcher =>
+const fetcherOf = (marks = wanted, bytesMax = 10_000): ImageFetcher =>
   new ImageFetcher(
     {
       ...{ wanted: marks, files: new ImageDirectory(dir), clock, download: (id) => download(id) },
@@ -43,7 +43,7 @@ const fetcherOf = (marks = wanted): ImageFetcher =>
         imageRefused: (_id, reason) => told.push(`refused: ${reason}`),
       },
     },
-    { pollMs: 1_000, fetchesMax: 2, bytesMax: 10_000, retryMs: 10_000 },
+    { pollMs: 1_000, fetchesMax: 2, bytesMax, retryMs: 10_000 },
   );
 const look = async (fetcher: ImageFetcher) => {
   await fetcher.look();
@@ -189,6 +189,71 @@ describe("an image that hosts lack", () => {
     await look(fetcher);
     expect(await onHost(unknown)).toMatch(/3001 bytes instead of 3000/);
     expect(told).toEqual([expect.stringMatching(/ended after 100 of 3000/), expect.stringMatching(/^refused: /)]);
+  });
+
+  test("is fetched although the data of others drip, which begin again after it", async () => {
+    const dripping = [randomUUID(), randomUUID(), randomUUID()];
+    const streams: PassThrough[] = [];
+    download = async (id) => {
+      if (id === image.id) return Readable.from([BITS]);
+      streams.push(new PassThrough());
+      return streams.at(-1) ?? null;
+    };
+    const wantedOf = (id: string) => ({ ...image, id, sha512: null, bytes: null });
+    for (const id of dripping.slice(1)) await wanted.want(wantedOf(id));
+    const fetcher = fetcherOf();
+    await fetcher.look();
+    await eventually("both to be asked for", () => streams.length === 2);
+    for (const id of dripping.slice(0, 1)) await wanted.want(wantedOf(id));
+    await wanted.want(image);
+    for (const stream of streams) stream.write("a");
+    await eventually("the drops to come", () => streams.every((stream) => stream.readableLength === 0));
+    clock.advance(29_999);
+    await fetcher.look();
+    expect(told).toEqual([]);
+    clock.advance(1);
+    await eventually("the image to be fetched", async () => {
+      await fetcher.look();
+      clock.advance(10_000);
+      return told.includes("fetched");
+    });
+    expect(told[0]).toMatch(/fewer than 2000000 bytes came within 30 s, and other images wait/);
+    // The one that began first is never broken off.
+    expect(streams.slice(0, 2).map((stream) => stream.destroyed)).toEqual([false, true]);
+    for (const stream of streams) stream.destroy();
+    await fetcher.idle();
+  });
+
+  test("is not broken off for its pace while no other image waits, or while another fetch is quick", async () => {
+    const ids = [randomUUID(), randomUUID()];
+    const streams = new Map<string, PassThrough>();
+    download = async (id) => {
+      streams.set(id, new PassThrough());
+      return streams.get(id) ?? null;
+    };
+    const fetcher = fetcherOf(wanted, 100_000_000);
+    const wantedOf = (id: string) => ({ ...image, id, sha512: null, bytes: null });
+    for (const id of ids) await wanted.want(wantedOf(id));
+    await fetcher.look();
+    await eventually("both to be asked for", () => streams.size === 2);
+    const pass = async () => {
+      for (let second = 0; second < 100; second += 1) {
+        clock.advance(1_000);
+        await fetcher.look();
+      }
+    };
+    await pass();
+    await wanted.want(image);
+    const quick = streams.get(ids[0] ?? "");
+    for (let round = 0; round < 5; round += 1) {
+      quick?.write(Buffer.alloc(2_000_000));
+      await eventually("the bytes to come", () => quick?.readableLength === 0);
+      clock.advance(30_000);
+      await fetcher.look();
+    }
+    expect([told, [...streams.values()].some((stream) => stream.destroyed)]).toEqual([[], false]);
+    for (const stream of streams.values()) stream.destroy();
+    await fetcher.idle();
   });
 
   test("is not awaited for ever when no api runs", async () => {

@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import { pipeline, type Readable, Transform } from "node:stream";
 import { ImageDataError, type ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import type { WantedImage, WantedImages } from "../../../adapters/images/wanted-images.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -7,6 +7,11 @@ import type { ApiEvents } from "../events.ts";
 
 /** The reasons for which an image can be used on no host, however often it is fetched. */
 const FINAL: ReadonlySet<ImageDataError["code"]> = new Set(["refused", "none", "too-large"]);
+/** A fetch is slow if fewer bytes than this come in this time. */
+const LOOK_AT_PACE_MS = 30_000;
+const PACE_BYTES_MIN = 2_000_000;
+/** The pause of an image that was broken off for its pace grows up to this multiple. */
+const PAUSE_GROWTH_MAX = 32;
 
 export interface ImageFetcherDeps {
   readonly wanted: Pick<WantedImages, keyof WantedImages>;
@@ -27,19 +32,35 @@ export interface ImageFetcherOptions {
   readonly retryMs: number;
 }
 
+/** A fetch under way. */
+interface Fetch {
+  readonly image: WantedImage;
+  /** Bytes since the pace was last looked at, and when that was. */
+  bytes: number;
+  lookedAtMs: number;
+  isSlow: boolean;
+  /** Breaks the fetch off for its pace. */
+  readonly pace: AbortController;
+}
+
 /**
  * Fetches the bits of wanted images into the directory that the hosts share, so that hosts need no credentials of the image service. Several apis may
  * do this at a time: each image is claimed by one of them, and a file gets its name only when it is whole and has the stated hash. An image service that
  * does not answer is asked again; bits that no host could use are refused with the reason.
+ *
+ * An image service may pass on bits from an address of a user's, who can let them drip. So when all fetches are slow and further images wait, the one that began last is
+ * broken off, and begins again after those that wait. The others go on, since a service that is slow by itself must not make them begin again and again.
  */
 export class ImageFetcher {
   readonly #deps: ImageFetcherDeps;
   readonly #options: ImageFetcherOptions;
   readonly #ticker: Ticker;
   /** The fetches under way, by the image's id. */
-  readonly #running = new Map<string, { readonly image: WantedImage; readonly ended: Promise<void> }>();
+  readonly #running = new Map<string, Fetch & { readonly ended: Promise<void> }>();
   /** Until when an image is left alone, by its id. */
   readonly #restUntilMs = new Map<string, number>();
+  /** How often an image was broken off for its pace, by its id. */
+  readonly #brokenOff = new Map<string, number>();
 
   constructor(deps: ImageFetcherDeps, options: ImageFetcherOptions) {
     this.#deps = deps;
@@ -72,14 +93,34 @@ export class ImageFetcher {
     for (const { image } of this.#running.values()) await this.#claims(image);
     const images = await wanted.wanted((error) => this.#deps.events.imageNotFetched(null, error));
     const ids = new Set(images.map(({ id }) => id));
-    for (const id of this.#restUntilMs.keys()) if (!ids.has(id)) this.#restUntilMs.delete(id);
-    for (const image of images) {
-      if (this.#running.size >= this.#options.fetchesMax) return;
+    for (const known of [this.#restUntilMs, this.#brokenOff])
+      for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    const times = ({ id }: WantedImage): number => this.#brokenOff.get(id) ?? 0;
+    for (const image of images.toSorted((one, other) => times(one) - times(other))) {
       const isResting = (this.#restUntilMs.get(image.id) ?? 0) > clock.monotonic();
-      if (this.#running.has(image.id) || isResting || !(await this.#claims(image))) continue;
-      const ended = this.#fetch(image).finally(() => this.#running.delete(image.id));
-      this.#running.set(image.id, { image, ended });
+      if (this.#running.has(image.id) || isResting) continue;
+      if (this.#running.size >= this.#options.fetchesMax) return this.#makeRoom();
+      if (!(await this.#claims(image))) continue;
+      const fetch = { image, bytes: 0, lookedAtMs: clock.monotonic(), isSlow: false, pace: new AbortController() };
+      const ended = this.#fetch(fetch).finally(() => this.#running.delete(image.id));
+      this.#running.set(image.id, Object.assign(fetch, { ended }));
     }
+  }
+
+  /** Called while an image waits because of the fetches under way. */
+  #makeRoom(): void {
+    const nowMs = this.#deps.clock.monotonic();
+    const fetches = [...this.#running.values()];
+    const due = fetches.filter(({ lookedAtMs }) => nowMs - lookedAtMs >= LOOK_AT_PACE_MS);
+    for (const fetch of due)
+      Object.assign(fetch, { isSlow: fetch.bytes < PACE_BYTES_MIN, bytes: 0, lookedAtMs: nowMs });
+    const last = fetches.at(-1);
+    if (last === undefined || !due.includes(last) || !fetches.every(({ isSlow }) => isSlow)) return;
+    const { id } = last.image;
+    this.#brokenOff.set(id, (this.#brokenOff.get(id) ?? 0) + 1);
+    last.pace.abort(
+      new Error(`fewer than ${PACE_BYTES_MIN} bytes came within ${LOOK_AT_PACE_MS / 1_000} s, and other images wait`),
+    );
   }
 
   /** Claims an image. One that cannot be claimed does not keep others from being fetched. */
@@ -95,10 +136,11 @@ export class ImageFetcher {
   }
 
   /** Never rejects. */
-  async #fetch(image: WantedImage): Promise<void> {
+  async #fetch(fetch: Fetch): Promise<void> {
     const { wanted, events, clock } = this.#deps;
+    const { image } = fetch;
     try {
-      const reason = await this.#store(image);
+      const reason = await this.#store(fetch);
       if (reason === null) {
         await wanted.fetched(image);
         events.imageFetched(image.id);
@@ -107,7 +149,8 @@ export class ImageFetcher {
         events.imageRefused(image.id, reason);
       }
     } catch (error) {
-      this.#restUntilMs.set(image.id, clock.monotonic() + this.#options.retryMs);
+      const growth = Math.min(2 ** (this.#brokenOff.get(image.id) ?? 0), PAUSE_GROWTH_MAX);
+      this.#restUntilMs.set(image.id, clock.monotonic() + this.#options.retryMs * growth);
       events.imageNotFetched(image.id, error);
     } finally {
       await wanted.release(image).catch(() => undefined);
@@ -115,12 +158,18 @@ export class ImageFetcher {
   }
 
   /** Stores the bits. Returns why no host can use them, or null. Rejects when another try can help. */
-  async #store({ id, sha512, diskFormat, bytes }: WantedImage): Promise<string | null> {
+  async #store(fetch: Fetch): Promise<string | null> {
     const { files, download } = this.#deps;
+    const { id, sha512, diskFormat, bytes } = fetch.image;
     const bits = await download(id);
     if (bits === null) return "the image service has no such image, or no data of it";
     try {
-      const stored = await files.store(bits, { id, diskFormat, bytes, bytesMax: this.#options.bytesMax });
+      const stored = await files.store(counted(bits, fetch), {
+        id,
+        diskFormat,
+        bytes,
+        bytesMax: this.#options.bytesMax,
+      });
       if (sha512 === null || stored.sha512 === sha512) return null;
       await files.discard(id, stored.sha512);
       return "their SHA-512 is another one than the image service states";
@@ -132,4 +181,20 @@ export class ImageFetcher {
       bits.destroy();
     }
   }
+}
+
+/** The same bits, which count for the pace of the fetch and are broken off with it. */
+function counted(bits: Readable, fetch: Fetch): Readable {
+  const passed = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      fetch.bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  const { signal } = fetch.pace;
+  const breakOff = () => passed.destroy(signal.reason as Error);
+  if (signal.aborted) breakOff();
+  signal.addEventListener("abort", breakOff);
+  // The reader of the passed bits gets every error.
+  return pipeline(bits, passed, () => undefined);
 }
