@@ -1,5 +1,5 @@
 import { fetch } from "undici";
-import { ensureDatabase } from "../adapters/postgres/client/databases.ts";
+import { dropDatabase, ensureDatabase } from "../adapters/postgres/client/databases.ts";
 import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { startCloud } from "../cloud/embedded-cloud.ts";
@@ -146,10 +146,7 @@ export async function run(): Promise<void> {
   });
   try {
     const databases = { api: server.url("lists"), cell: server.url(`lists_cell_${CELL}`), cellName: CELL };
-    for (const name of ["lists", `lists_cell_${CELL}`]) await ensureDatabase(server.url("postgres"), name);
-    await migrate(databases.api, "api");
-    await migrate(databases.cell, "cell");
-    if (!(await isFilled(databases))) await fillServers(databases, SERVERS);
+    await prepare(databases, server.url("postgres"));
     const middle = await middleOf(databases.api, SERVERS);
     const cloud = await startCloud({
       ...{ databaseUrl: databases.api, dataDir: null, schedulers: 1, conductors: 1, auth: "noauth2" },
@@ -175,6 +172,25 @@ export async function run(): Promise<void> {
   } finally {
     await server.stop();
   }
+}
+
+/** Fills the databases, unless an earlier run has filled them with as many servers. */
+async function prepare(
+  databases: { readonly api: string; readonly cell: string; readonly cellName: string },
+  adminUrl: string,
+): Promise<void> {
+  const names = ["lists", `lists_cell_${CELL}`];
+  const ensure = async () => {
+    for (const name of names) await ensureDatabase(adminUrl, name);
+  };
+  await ensure();
+  if (!(await isFilled(databases, SERVERS))) {
+    for (const name of names) await dropDatabase(adminUrl, name);
+    await ensure();
+  }
+  await migrate(databases.api, "api");
+  await migrate(databases.cell, "cell");
+  if (!(await isFilled(databases, SERVERS))) await fillServers(databases, SERVERS);
 }
 
 async function measureList(apiUrl: string, { what, query, as = "admin:ops" }: List, middle: string): Promise<void> {

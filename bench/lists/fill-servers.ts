@@ -85,19 +85,33 @@ export async function fillServers(
       await client.query(fillServersOfCell, [count, FIRST_ATTEMPT, ...specs]);
     });
     await client.query(
-      "insert into unusual_servers (server_uuid, status) select uuid, status from servers where status <> 'ACTIVE'",
+      `insert into unusual_servers (server_uuid, status, created_at, project_id)
+       select uuid, status, created_at, project_id from servers where status <> 'ACTIVE'`,
     );
     await client.query("vacuum (analyze) servers");
     await client.query("vacuum (analyze) unusual_servers");
+    await client.query("create table bench_filled as select $1::int as filling, $2::int as servers", [FILLING, count]);
   });
 }
 
-/** Whether `fillServers` has filled the databases. */
-export function isFilled({ cell }: { readonly cell: string }): Promise<boolean> {
-  return withClient(
-    cell,
-    async (client) => (await client.query("select from unusual_servers limit 1")).rows.length > 0,
-  );
+/** Raised when `fillServers` writes other rows. */
+const FILLING = 1;
+
+/**
+ * Whether `fillServers` has filled the databases with as many servers, to its end: an interrupted filling leaves tables without indexes.
+ */
+export function isFilled({ cell }: { readonly cell: string }, count: number): Promise<boolean> {
+  return withClient(cell, async (client) => {
+    const { rows } = await client.query<{ readonly exists: boolean }>(
+      "select to_regclass('bench_filled') is not null as exists",
+    );
+    if (rows[0]?.exists !== true) return false;
+    const { rowCount } = await client.query("select from bench_filled where filling = $1 and servers = $2", [
+      FILLING,
+      count,
+    ]);
+    return rowCount === 1;
+  });
 }
 
 /** Returns the UUID in the middle of the list of servers that `fillServers` wrote. */

@@ -18,7 +18,15 @@ import type { Bus } from "../../runtime/bus.ts";
 /** The part of the API database that this service uses. */
 export type RequestsPort = Pick<
   ApiStore,
-  "accept" | "acceptWithin" | "requests" | "listRequests" | "scanRequests" | "cancel" | "changeServer" | "markDeleted"
+  | "accept"
+  | "acceptWithin"
+  | "requests"
+  | "listRequests"
+  | "scanRequests"
+  | "isRareName"
+  | "cancel"
+  | "changeServer"
+  | "markDeleted"
 >;
 export type FlavorsPort = Pick<
   ApiStore,

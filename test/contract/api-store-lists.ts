@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ApiStore, RequestOrder } from "../../core/stores/api/api-store.ts";
 import { bareSpec } from "../../core/tasks/server-spec.ts";
-import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
 /** The guarantees for reading many requests: pages, and sweeps of stale requests. */
@@ -117,8 +116,36 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await stretches({ created, order: "oldest-first", projectId: "a" })).toEqual(
         [[4, 5], [6]].map((page) => page.map(serverId)),
       );
+      const web = { rows: 3, named: { contains: "we", limit: 2 } };
+      expect(await stretches(web)).toEqual([[7, 6], [5, 4], [], []].map((page) => page.map(serverId)));
+      expect(await stretches({ ...web, rows: 2, named: { contains: "oth", limit: 2 } })).toEqual(
+        [[], [], [1, 2], [3]].map((page) => page.map(serverId)),
+      );
+      expect(await stretches({ ...web, created, projectId: "a", order: "oldest-first" })).toEqual(
+        [[4, 5], [6]].map((page) => page.map(serverId)),
+      );
       const unknown = await store.scanRequests({ projectId: null, marker: serverId(9), rows: 2 });
       expect(unknown).toEqual({ records: [], resumeAt: null });
+    });
+
+    test("can begin after a place at which there is no request", async () => {
+      const store = current();
+      const sameMs = 1_700_000_000_500;
+      await store.accept([1, 2, 4, 5].map((server) => serverSpec(server, { createdAtMs: sameMs + (server >> 2) })));
+      const after = { uuid: serverId(3), createdAtMs: sameMs };
+      for (const [place, newest, oldest] of [
+        [after, [], [1, 2, 4, 5]],
+        [{ uuid: serverId(3), createdAtMs: sameMs + 1 }, [4, 5, 1, 2], []],
+        [{ uuid: serverId(1), createdAtMs: sameMs }, [2], [5, 4]],
+      ] as const) {
+        expect(await list({ after: place })).toEqual(newest.map(serverId));
+        const backwards = await list({ after: place, order: "oldest-first" });
+        expect(backwards.toSorted()).toEqual(oldest.map(serverId).toSorted());
+        const scan = { projectId: null, marker: null, after: place, rows: 10 };
+        expect((await store.scanRequests(scan)).records.map((record) => record.serverUuid)).toEqual(
+          newest.map(serverId),
+        );
+      }
     });
 
     test("can be limited to a project, to a literal part of the name, and to the time of the last change", async () => {
@@ -330,61 +357,6 @@ export function requestListContract(current: () => ApiStore): void {
       expect(accepted.length).toBe(10);
       const answered = outcomes.flatMap(([one, two]) => [one === "accepted" ? 1 : 0, two === "accepted" ? 2 : 0]);
       expect(answered.reduce<number>((sum, servers) => sum + servers, 0)).toBe(10);
-    });
-  });
-
-  describe("a search for arrived requests", () => {
-    const unarrived = async (cell: string, untouchedMs = 0, limit = 10): Promise<string[]> =>
-      (await current().unarrived(cell, untouchedMs, limit)).map((record) => record.serverUuid);
-
-    test("lists requests that were assigned to the cell until they are marked as arrived or touched", async () => {
-      const store = current();
-      await store.accept([1, 2, 3, 4, 5].map((server) => serverSpec(server)));
-      for (const server of [3, 1, 2]) {
-        await store.assignCells([{ serverUuid: serverId(server), from: null, to: "east" }]);
-      }
-      await store.assignCells([{ serverUuid: serverId(4), from: null, to: "west" }]);
-      expect(await unarrived("east")).toHaveLength(3);
-      expect(await unarrived("east", 0, 2)).toHaveLength(2);
-      expect(await unarrived("east", 3_600_000)).toEqual([]);
-      const [before] = await store.requests([serverId(1)]);
-      await store.markArrived("east", [serverId(1), serverId(4), serverId(5), serverId(9), "nonsense"]);
-      expect((await unarrived("east")).sort()).toEqual([2, 3].map(serverId));
-      expect(await unarrived("west")).toEqual([serverId(4)]);
-      // Nothing has changed for clients that list changed servers.
-      expect(await store.requests([serverId(1)])).toEqual([before]);
-      expect(await store.takeLost("east", [1, 2, 4, 5].map(serverId), 3_600_000)).toEqual([]);
-      expect(await store.takeLost("east", [...[1, 2, 4, 5].map(serverId), "nonsense"], 0)).toEqual([serverId(2)]);
-      // The request is left to the next sweep.
-      expect((await store.stale(3_600_000, 10)).map((record) => record.serverUuid)).toEqual([serverId(2)]);
-      await store.cancel(serverId(3), "req-a");
-      expect(await unarrived("east")).toEqual([serverId(2)]);
-    });
-
-    test("lists requests that were moved from the cell in which they had arrived", async () => {
-      const store = current();
-      await store.accept([serverSpec(1)]);
-      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
-      await store.markArrived("east", [serverId(1)]);
-      await store.assignCells([{ serverUuid: serverId(1), from: "east", to: "east" }]);
-      expect(await unarrived("east")).toEqual([]);
-      await store.assignCells([{ serverUuid: serverId(1), from: "east", to: "west" }]);
-      expect(await unarrived("west")).toEqual([serverId(1)]);
-    });
-
-    test("gives a lost request to only one of several concurrent callers", async () => {
-      const store = current();
-      const servers = Array.from({ length: 20 }, (_, index) => index + 1);
-      await store.accept(servers.map((server) => serverSpec(server)));
-      await store.assignCells(servers.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
-      const uuids = servers.map(serverId);
-      const lostMs = 500;
-      await eventually(
-        "all to be untouched for so long",
-        async () => (await unarrived("east", lostMs, 99)).length === 20,
-      );
-      const taken = await Promise.all([1, 2, 3].map(() => store.takeLost("east", uuids, lostMs)));
-      expect(taken.flat().sort()).toEqual(uuids);
     });
   });
 }

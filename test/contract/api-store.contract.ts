@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ApiStore, CellRecord, FlavorRecord } from "../../core/stores/api/api-store.ts";
+import { arrivalContract } from "./api-store-arrivals.ts";
 import { userChangesContract } from "./api-store-changes.ts";
 import { requestListContract } from "./api-store-lists.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
@@ -320,7 +321,10 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
       });
     });
 
-    describe("many requests", () => requestListContract(() => store));
+    describe("many requests", () => {
+      requestListContract(() => store);
+      arrivalContract(() => store);
+    });
     userChangesContract(() => store);
 
     describe("when several call at once", () => {

@@ -4,6 +4,7 @@ import { dispatchContract } from "./cell-store-dispatch.ts";
 import { groupContract } from "./cell-store-groups.ts";
 import { holdingContract } from "./cell-store-holdings.ts";
 import { hostContract } from "./cell-store-hosts.ts";
+import { listedServersContract } from "./cell-store-listed.ts";
 import { raceContract } from "./cell-store-races.ts";
 import { recordContract } from "./cell-store-records.ts";
 import { taskContract } from "./cell-store-tasks.ts";
@@ -30,7 +31,10 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for schedulers and the api", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
     describe("for records of the past", () => recordContract(current));
-    describe("for lists", () => tokenContract(current));
+    describe("for lists", () => {
+      tokenContract(current);
+      listedServersContract(current);
+    });
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => {
       operationContract(current);

@@ -1,6 +1,7 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RequestOrder, RequestQuery, RequestRecord } from "../../../core/stores/api/api-store.ts";
 import { isOddName, LISTED_CHANGES } from "../../../core/stores/api/listed-names.ts";
+import { newestFirst as byPlace, type ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 
 /** Whether a list with these filters has the request. */
 export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
@@ -22,6 +23,12 @@ export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery,
     record.updatedAtMs >= changedSinceMs &&
     record.updatedAtMs <= (query.changedBeforeMs ?? Number.POSITIVE_INFINITY)
   );
+}
+
+/** Whether a request comes after a place in an order of creation. */
+export function isAfter(order: RequestOrder | undefined, place: ListPosition, record: RequestRecord): boolean {
+  const { serverUuid: uuid, createdAtMs } = record;
+  return byPlace(place, { uuid, createdAtMs }) * (order === "oldest-first" ? -1 : 1) < 0;
 }
 
 const byName = (a: RequestRecord, b: RequestRecord): number => compare(a.spec.name, b.spec.name);

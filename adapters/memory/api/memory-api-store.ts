@@ -24,7 +24,7 @@ import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { isListedRequest, REQUEST_ORDERS } from "./listed-requests.ts";
+import { isAfter, isListedRequest, REQUEST_ORDERS } from "./listed-requests.ts";
 import { MemoryQuotaStore } from "./memory-quota-store.ts";
 import { PutOffs } from "./put-offs.ts";
 
@@ -168,11 +168,12 @@ export class MemoryApiStore implements ApiStore {
     return [...this.#requests.values()]
       .filter(isOpen)
       .filter((record) => isListedRequest(record, query) && (marker === null || inOrder(marker, record) < 0))
+      .filter((record) => query.after == null || isAfter(query.order, query.after, record))
       .sort(inOrder)
       .slice(0, query.limit);
   }
 
-  async scanRequests({ rows, created, ...query }: RequestScan): Promise<RequestStretch> {
+  async scanRequests({ rows, created, named, ...query }: RequestScan): Promise<RequestStretch> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return { records: [], resumeAt: null };
     const inOrder = REQUEST_ORDERS[query.order ?? "newest-first"];
@@ -181,10 +182,18 @@ export class MemoryApiStore implements ApiStore {
       .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
       .filter(({ createdAtMs: atMs }) => created === undefined || (atMs >= created.fromMs && atMs < created.beforeMs))
       .filter((record) => marker === null || inOrder(marker, record) < 0)
+      .filter((record) => query.after == null || isAfter(query.order, query.after, record))
       .sort(inOrder)
       .slice(0, rows);
-    const records = after.filter((record) => isListedRequest(record, query));
-    return { records, resumeAt: after.length < rows ? null : (after.at(-1)?.serverUuid ?? null) };
+    const listed = after.filter((record) => isListedRequest(record, { ...query, nameContains: named?.contains ?? "" }));
+    const records = listed.slice(0, named?.limit);
+    const last = records.length === named?.limit ? records.at(-1) : after.length < rows ? undefined : after.at(-1);
+    return { records, resumeAt: last?.serverUuid ?? null };
+  }
+
+  async isRareName(nameContains: string): Promise<boolean> {
+    const names = [...this.#requests.values()].filter((record) => record.spec.name.includes(nameContains));
+    return names.length * 100 < this.#requests.size;
   }
 
   async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {

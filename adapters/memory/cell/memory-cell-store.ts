@@ -143,9 +143,6 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = async (contains, limits) =>
     serverReads.serversOnHostsNamed(this.cell, contains, limits);
 
-  readonly serversOnHosts: CellStore["serversOnHosts"] = async (hosts, limit) =>
-    serverReads.serversOnHosts(this.cell, hosts, limit);
-
   readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.cell, uuid);
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {

@@ -19,7 +19,6 @@ import {
 import { specTokens } from "../../../core/stores/cell/spec-tokens.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
 
 /** The row as a server of the cell. Null when there is no row or it only marks the UUID as closed. */
@@ -73,34 +72,41 @@ export function serversByStatus(
   return found.length > looksMax ? null : found.sort(newestFirst).map(positionOf);
 }
 
-const ATTRIBUTES: Readonly<Record<IndexedAttribute, (spec: ServerSpec) => string | undefined>> = {
-  flavor: ({ flavor }) => flavor?.id,
-  image: ({ imageRef }) => imageRef,
-  user: ({ userId }) => userId,
-  key: ({ keyName }) => keyName || undefined,
-  reservation: ({ requestId }) => requestId.slice(30),
+const ATTRIBUTES: Readonly<Record<IndexedAttribute, (row: ServerRow) => string | null | undefined>> = {
+  flavor: ({ spec }) => spec.flavor?.id,
+  image: ({ spec }) => spec.imageRef,
+  user: ({ spec }) => spec.userId,
+  key: ({ spec }) => spec.keyName || null,
+  reservation: ({ spec }) => spec.requestId.slice(30),
+  status: ({ status }) => status,
+  host: ({ host }) => host,
 };
 
-function hasValue(spec: ServerSpec, { attribute, value, otherValues = [] }: AttributeValueAsked): boolean {
-  const own = ATTRIBUTES[attribute](spec);
-  return own !== undefined && (own === value || otherValues.includes(own));
+function hasValue(
+  row: ServerRow,
+  { attribute, value, otherValues = [], orNone = false }: AttributeValueAsked,
+): boolean {
+  const own = ATTRIBUTES[attribute](row) ?? null;
+  return own === null ? orNone : own === value || otherValues.includes(own);
 }
 
 export function serversByAttribute(cell: CellState, query: AttributeQuery): AttributeStretch {
-  const { others = [], projectId, oldestFirst, after, rows } = query;
+  const { attribute, others = [], nameContains = "", projectId, oldestFirst, after, looksMax, limit } = query;
   const inOrder = (one: ListPosition, other: ListPosition) => newestFirst(one, other) * (oldestFirst ? -1 : 1);
   const scanned = [...cell.servers.values()]
-    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && hasValue(spec, query))
+    .filter((row) => row.deletedAtMs === null && hasValue(row, query))
+    .filter(({ status }) => attribute !== "status" || !USUAL_STATUSES.has(status))
     .filter((row) => after === null || inOrder(after, row) < 0)
     .sort(inOrder)
-    .slice(0, rows);
-  const last = scanned.length < rows ? undefined : scanned.at(-1);
-  const servers = scanned
+    .slice(0, looksMax);
+  const passing = scanned
     .filter(({ spec }) => projectId === null || spec.projectId === projectId)
-    .filter(({ spec }) => others.every((other) => hasValue(spec, other)))
+    .filter((row) => row.spec.name.includes(nameContains) && others.every((other) => hasValue(row, other)))
     .map(serverOf)
-    .filter((server) => server !== null);
-  return { servers, resumeAt: last === undefined ? null : positionOf(last) };
+    .filter((server) => server !== null)
+    .slice(0, limit);
+  const last = passing.length === limit ? passing.at(-1) : scanned.length < looksMax ? undefined : scanned.at(-1);
+  return { servers: passing, resumeAt: last === undefined ? null : positionOf(last) };
 }
 
 export function attributeValues(
@@ -108,7 +114,7 @@ export function attributeValues(
   { attribute, contains, looksMax }: ValuesQuery,
 ): readonly string[] | null {
   const living = [...cell.servers.values()].filter(({ deletedAtMs }) => deletedAtMs === null);
-  const values = new Set(living.map(({ spec }) => ATTRIBUTES[attribute](spec)).filter((value) => value !== undefined));
+  const values = new Set(living.map((row) => ATTRIBUTES[attribute](row)).filter((value) => typeof value === "string"));
   return values.size > looksMax ? null : [...values].filter((value) => value.includes(contains)).sort();
 }
 
@@ -123,7 +129,7 @@ export function serversByTokens(
   return having.filter(({ spec }) => projectId === null || spec.projectId === projectId).map(positionOf);
 }
 
-export function serversOnHosts(cell: CellState, hosts: readonly string[], limit: number): readonly ListPosition[] {
+function serversOnHosts(cell: CellState, hosts: readonly string[], limit: number): readonly ListPosition[] {
   return [...cell.servers.values()]
     .filter(({ host }) => host !== null && hosts.includes(host))
     .sort(newestFirst)

@@ -82,6 +82,25 @@ test.each([
   expect(await rowsRead()).toBeLessThan(2 * MARKED);
 });
 
+test("a name is rare when the index finds few servers by its rarest word", async () => {
+  for (const [name, isRare] of [
+    ["rare-name", true],
+    ["web", false],
+    ["web-4321", true],
+    ["web-rare", true],
+  ] as const)
+    expect([name, await store.isRareName(name)]).toEqual([name, isRare]);
+});
+
+test("a scan by names reads no more than it looks at, and ends when it has found enough", async () => {
+  const scan = { projectId: null, marker: null, rows: 500 };
+  const { records, resumeAt } = await store.scanRequests({ ...scan, named: { contains: "web", limit: 10 } });
+  expect([records.length, resumeAt]).toEqual([10, records.at(-1)?.serverUuid]);
+  expect(await rowsRead()).toBeLessThan(30);
+  expect((await store.scanRequests({ ...scan, named: { contains: "nobody", limit: 10 } })).records).toEqual([]);
+  expect(await rowsRead()).toBeLessThanOrEqual(500);
+});
+
 test("a list of changes since a time reads no older ones", async () => {
   const changedSinceMs = Date.now() + 3_600_000;
   expect(await store.listRequests({ projectId: null, marker: null, limit: 1_000, changedSinceMs })).toEqual([]);

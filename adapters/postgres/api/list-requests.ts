@@ -1,84 +1,10 @@
 import type { Pool } from "pg";
-import type {
-  RequestOrder,
-  RequestQuery,
-  RequestRecord,
-  RequestScan,
-  RequestStretch,
-} from "../../../core/stores/api/api-store.ts";
+import type { RequestQuery, RequestRecord } from "../../../core/stores/api/api-store.ts";
 import { LISTED_CHANGES } from "../../../core/stores/api/listed-names.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { queryStored } from "../client/store-query.ts";
-import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
-
-/** The orders in SQL, each as an index has it, and each backwards. */
-const BY: Readonly<Record<RequestOrder, { readonly forwards: string; readonly backwards: string }>> = {
-  "newest-first": { forwards: "created_at desc, server_uuid", backwards: "created_at, server_uuid desc" },
-  "oldest-first": { forwards: "created_at, server_uuid desc", backwards: "created_at desc, server_uuid" },
-  "by-name": {
-    forwards: `name collate "C", created_at desc, server_uuid`,
-    backwards: `name collate "C" desc, created_at, server_uuid desc`,
-  },
-  "by-name-backwards": {
-    forwards: `name collate "C" desc, created_at desc, server_uuid`,
-    backwards: `name collate "C", created_at, server_uuid desc`,
-  },
-};
-
-/**
- * The conditions for the requests after the marker. Only the first one bounds the scan of the index. `add` returns the parameter of a
- * value.
- */
-function afterMarker(order: RequestOrder, marker: RequestRecord, add: (value: unknown) => string): readonly string[] {
-  const at = `to_timestamp(${add(marker.createdAtMs)}::float8 / 1000)`;
-  const uuid = add(marker.serverUuid);
-  if (order === "oldest-first") return [`created_at >= ${at}`, `(created_at > ${at} or server_uuid < ${uuid})`];
-  const isNext = `created_at < ${at} or created_at = ${at} and server_uuid > ${uuid}`;
-  if (order === "newest-first") return [`created_at <= ${at}`, `(${isNext})`];
-  const name = `${add(marker.spec.name)} collate "C"`;
-  const comes = order === "by-name" ? ">" : "<";
-  return [`name collate "C" ${comes}= ${name}`, `(name collate "C" ${comes} ${name} or ${isNext})`];
-}
-
-/**
- * A stretch of the list by keyset, like `listRequests`. It reads a fixed number of rows and may return fewer. Cost: one round trip, two with a marker.
- */
-export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
-  const { projectId, marker: after, rows, created, order = "newest-first" } = scan;
-  const { forwards, backwards } = BY[order];
-  const [marker] = after === null ? [] : await readRequests(pool, [after]);
-  if (after !== null && marker === undefined) return { records: [], resumeAt: null };
-  const values: unknown[] = [rows];
-  const conditions = ["not gone"];
-  if (projectId !== null) conditions.push(`project_id = $${values.push(projectId)}`);
-  for (const [is, atMs] of [[">=", created?.fromMs] as const, ["<", created?.beforeMs] as const])
-    if (atMs !== undefined) conditions.push(`created_at ${is} to_timestamp($${values.push(atMs)}::float8 / 1000)`);
-  if (marker !== undefined) conditions.push(...afterMarker(order, marker, (value) => `$${values.push(value)}`));
-  const found = await queryStored<RequestRow & { readonly scanned: number; readonly last_uuid: string | null }>(pool, {
-    name: `scan_requests${projectId === null ? "" : "_project"}${created === undefined ? "" : "_created"}${marker === undefined ? "" : "_marker"}_${order}`,
-    text: `with scanned as materialized (
-        select server_uuid, created_at, name, state from requests where ${conditions.join(" and ")}
-        order by ${forwards} limit $1
-      )
-      select s.scanned, s.last_uuid, r.*
-      from (
-        select count(*)::int as scanned,
-          (select server_uuid from scanned order by ${backwards} limit 1) as last_uuid
-        from scanned
-      ) s
-      left join (
-        select ${REQUEST_COLUMNS}, created_at from requests where server_uuid in (
-          select server_uuid from scanned where state not in ('deleted', 'cancelled')
-        )
-      ) r on true
-      order by ${forwards}`,
-    values,
-  });
-  const [first] = found;
-  const isLast = first === undefined || first.scanned < rows;
-  const records = found.filter((row) => row.server_uuid !== null).map(requestOf);
-  return { records, resumeAt: isLast ? null : first.last_uuid };
-}
+import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
+import { afterPlace, placeOfMarker, REQUEST_ORDERS_SQL } from "./request-order.ts";
 
 /**
  * One page by keyset. The index returns it in order, however far down the list it is and however many requests before it were deleted. The
@@ -137,18 +63,18 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   const times = changeTimesOf(query);
   for (const [is, atMs] of times) where("changed", (p) => `updated_at ${is} to_timestamp(${p}::float8 / 1000)`, atMs);
   // No order, so that a search among very many changes ends with the last row that it may return.
-  if (times.length > 0 && query.marker === null)
+  if (times.length > 0 && query.marker === null && !query.after)
     from = `(select * from ${from} where ${conditions.join(" and ")} limit $${values.push(query.limit)}) requests`;
-  if (query.marker !== null) {
-    const [marker] = await readRequests(pool, [query.marker]);
-    if (marker === undefined) return [];
+  const after = query.marker === null ? query.after : await placeOfMarker(pool, query.marker);
+  if (after === undefined && query.marker !== null) return [];
+  if (after) {
     shape += "_marker";
-    conditions.push(...afterMarker(order, marker, (value) => `$${values.push(value)}`));
+    conditions.push(...afterPlace(order, after, (value) => `$${values.push(value)}`));
   }
   const rows = await queryStored<RequestRow>(pool, {
     name: shape,
     text: `select ${REQUEST_COLUMNS} from ${from} where ${conditions.join(" and ")}
-      order by ${BY[order].forwards} limit $${values.length + 1}`,
+      order by ${REQUEST_ORDERS_SQL[order].forwards} limit $${values.length + 1}`,
     values: [...values, query.limit],
     // A kept plan cannot know whether a time is that of few changes or of all.
     isPlannedEachTime: times.length > 0,
@@ -179,6 +105,31 @@ const OPEN_MAX = 1_000;
 
 /** The condition of an index: the host name is not simply the name in lower case (`isOddName`). */
 const ODD_NAME = `(substring(name for 63) ~ '[^A-Za-z0-9 _.-]' collate "C" or substring(name for 63) !~ '[A-Za-z0-9]' collate "C")`;
+
+/** The share of the requests above which a name is not rare. */
+const RARE_SHARE = 0.01;
+
+/**
+ * Whether the index of names finds few requests by the text, as the planner estimates from its sample of the names. Cost: one round trip, in which nothing is read.
+ */
+export async function isRareName(pool: Pool, nameContains: string): Promise<boolean> {
+  const rowsOf = async (condition: string, values: readonly unknown[]): Promise<number> => {
+    const [row] = await queryStored<{
+      readonly "QUERY PLAN": readonly [{ readonly Plan: { readonly "Plan Rows": number } }];
+    }>(pool, {
+      name: "rows_of_name",
+      text: `explain (format json) select from requests where not gone${condition}`,
+      values,
+      isPlannedEachTime: true,
+    });
+    return row?.["QUERY PLAN"][0].Plan["Plan Rows"] ?? 0;
+  };
+  const [all, named] = await Promise.all([
+    rowsOf("", []),
+    rowsOf(" and name like $1", [patternOf(indexedPart(nameContains))]),
+  ]);
+  return named < all * RARE_SHARE;
+}
 
 /** The index of names serves `like`, and no other way to search a text. */
 const patternOf = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;

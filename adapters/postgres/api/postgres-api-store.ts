@@ -34,9 +34,10 @@ import {
   readFlavorsOfProject,
 } from "./flavor-projects.ts";
 import { deleteFlavor, describeFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
-import { listRequests, scanRequests } from "./list-requests.ts";
+import { isRareName, listRequests } from "./list-requests.ts";
 import { readPlaceable } from "./read-placeable.ts";
 import { readRequests } from "./read-requests.ts";
+import { scanRequests } from "./scan-requests.ts";
 import { putOff, takeStale } from "./sweep-requests.ts";
 import { assignCells, type Cancellation, cancelRequests, failRequests, markDeleted } from "./write-requests.ts";
 
@@ -130,6 +131,10 @@ export class PostgresApiStore implements ApiStore {
 
   scanRequests(scan: RequestScan): Promise<RequestStretch> {
     return scanRequests(this.#pool, scan);
+  }
+
+  isRareName(nameContains: string): Promise<boolean> {
+    return isRareName(this.#pool, nameContains);
   }
 
   assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {

@@ -90,7 +90,7 @@ test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | 
   for (const projectId of [null, "even"])
     for (const oldestFirst of [false, true])
       for (const after of [null, middle]) {
-        const page = { ...query, projectId, oldestFirst, after, rows: PAGE };
+        const page = { ...query, projectId, oldestFirst, after, looksMax: PAGE, limit: PAGE };
         for (let execution = 0; execution < EXECUTIONS; execution += 1)
           expect(await store.serversByAttribute(page)).toHaveProperty("resumeAt.uuid");
         // Each of two values has a list of its own.
@@ -107,7 +107,7 @@ test("a kept plan of a list by a reservation reads no other servers", async () =
   } as const;
   for (const after of [null, { ...middle, createdAtMs: middle.createdAtMs * 2 }]) {
     for (let execution = 0; execution < EXECUTIONS; execution += 1) {
-      const { servers } = await store.serversByAttribute({ ...query, after, rows: PAGE });
+      const { servers } = await store.serversByAttribute({ ...query, after, looksMax: PAGE, limit: PAGE });
       expect(servers.map(({ uuid }) => uuid)).toEqual([serverId(7)]);
     }
     expect(await rowsRead()).toBeLessThanOrEqual(PAGE);
@@ -123,7 +123,7 @@ test("a list by any filters, with any others, is read on a connection that has r
   for (const lead of all)
     for (const left of [null, ...all.filter((one) => one !== lead)]) {
       const others = all.filter((one) => one !== lead && one !== left);
-      const asked = { ...lead, others, projectId: "even", oldestFirst: true, after, rows: PAGE };
+      const asked = { ...lead, others, projectId: "even", oldestFirst: true, after, looksMax: PAGE, limit: PAGE };
       expect(await store.serversByAttribute(asked)).toEqual({ servers: [], resumeAt: null });
     }
 });
@@ -132,7 +132,14 @@ test("a plan made without the values reads what a page looks at, too", async () 
   await pool.query("set plan_cache_mode = force_generic_plan");
   try {
     for (const query of [user, image, key, { ...user, others: [image] }]) {
-      await store.serversByAttribute({ ...query, projectId: null, oldestFirst: false, after: null, rows: PAGE });
+      await store.serversByAttribute({
+        ...query,
+        projectId: null,
+        oldestFirst: false,
+        after: null,
+        looksMax: PAGE,
+        limit: PAGE,
+      });
       expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
     }
     await store.serversOfPeriod({

@@ -92,7 +92,6 @@ import {
   readAttributeValues,
   readServersByAttribute,
   readServersByTokens,
-  readServersOnHosts,
   readServersOnHostsNamed,
 } from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
@@ -170,10 +169,6 @@ export class PostgresCellStore implements CellStore {
 
   readonly serversOnHostsNamed: CellStore["serversOnHostsNamed"] = (contains, limits) =>
     readServersOnHostsNamed(this.#pool, contains, limits);
-
-  serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]> {
-    return readServersOnHosts(this.#pool, hosts, limit);
-  }
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {
     return readAttempts(this.#pool, [serverUuid]);

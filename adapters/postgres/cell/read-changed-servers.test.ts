@@ -32,7 +32,10 @@ beforeAll(async () => {
      from unnest($1::uuid[], $2::bytea[]) with ordinality as s (uuid, spec, n)`,
     [Array.from({ length: SERVERS }, (_, at) => serverId(at)), specs, FIRST_MS],
   );
-  await pool.query("insert into unusual_servers (server_uuid, status) values ($1, 'SOFT_DELETED')", [serverId(2)]);
+  await pool.query(
+    "insert into unusual_servers (server_uuid, status, created_at, project_id) select uuid, status, created_at, project_id from servers where uuid = $1",
+    [serverId(2)],
+  );
   await pool.query("vacuum analyze servers");
   await pool.query("vacuum analyze unusual_servers");
 });

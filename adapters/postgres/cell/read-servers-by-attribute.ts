@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type {
   AttributeQuery,
   AttributeStretch,
+  AttributeValueAsked,
   IndexedAttribute,
   ListPosition,
   TokenQuery,
@@ -20,61 +21,107 @@ const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
   user: "user_id",
   key: KEY,
   reservation: "substring(message_field(spec, 9) from 31)",
+  status: "status",
+  host: "host",
 };
+/** The conditions of the indexes, which Postgres must find in the statements. */
+const LISTED: Readonly<Record<IndexedAttribute, string>> = {
+  ...{ flavor: "deleted_at is null", image: "deleted_at is null", user: "deleted_at is null" },
+  ...{ key: `deleted_at is null and ${KEY} is not null`, reservation: "deleted_at is null" },
+  ...{ status: "true", host: "host is not null" },
+};
+/** Nearly no server is without a host, and each has a project except the rows that only close a UUID. */
+const WITHOUT_HOST = "host is null and deleted_at is null and project_id <> ''";
 /** The index has the first bytes of longer values, too. */
 const INDEXED_BYTES_MAX = 1_024;
+/** Of each of several lists at least this many servers are looked at, and this many times its share of the servers of one list. */
+const LOOKS_OF_LIST_MIN = 8;
+const LOOKS_OF_LIST_SPARE = 8;
 
-/** Cost: one round trip, and a look at `rows` entries of an index in its order, for each value. */
+/**
+ * Each value has a list in the order of creation, in which the servers are looked at one after the other until enough of them pass. The stretch ends where the first list
+ * ends that was not read to its end. Cost: one round trip, and a look at up to `looksMax` entries of an index, or a few times as many if there are several values.
+ */
 export async function readServersByAttribute(pool: Pool, query: AttributeQuery): Promise<AttributeStretch> {
-  const { attribute, value, otherValues = [], others = [], projectId, oldestFirst, after, rows } = query;
-  const isNewer = oldestFirst ? "<" : ">";
+  const { values, lists, orders } = listsOf(query);
+  const { attribute, oldestFirst, after, projectId, others = [] } = query;
+  const isBefore = oldestFirst ? "<" : ">";
+  const rows = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
+    name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
+    text: `with scanned as materialized (
+        ${lists.map((list) => stretchOf(list)).join(" union all ")}
+      ), counted as (
+        select *, count(*) filter (where passes) over (order by ${orders.forwards}) as nth from scanned
+      ), ended as materialized (
+        select created_at, uuid from counted where is_end or passes and nth = $2 order by ${orders.forwards} limit 1
+      )
+      select e.last_uuid, e.last_created_at_ms, r.*
+      from (select) one
+      left join (select uuid as last_uuid, ${selectMs("created_at")} from ended) e (last_uuid, last_created_at_ms) on true
+      left join (
+        ${serversAt(`select s.uuid from scanned s left join ended e on true
+          where s.passes and (e.uuid is null or s.created_at ${isBefore} e.created_at or s.created_at = e.created_at and s.uuid ${isBefore === ">" ? "<=" : ">="} e.uuid)`)}
+      ) r on true
+      order by r.created_at_ms ${oldestFirst ? "asc, r.uuid desc" : "desc, r.uuid"}`,
+    values,
+  });
+  const servers = rows.filter((row): row is StoredServer & StretchRow => row.uuid != null).map(storedServerOf);
+  return { servers, resumeAt: positionOf(rows[0]) };
+}
+
+/** The servers of each list up to its `$1`-th entry, or until `$2` of them pass. `is_end` marks the last one of a list that may go on. */
+const stretchOf = ({ of, entries }: { readonly of: string; readonly entries: string }): string =>
+  `select s.* from ${of} cross join lateral (
+          select p.uuid, p.created_at, p.passes, (p.n = $1 or row_number() over () = $2) as is_end
+          from (select l.*, row_number() over () as n from (${entries}) l) p
+          where p.passes or p.n = $1 limit $2
+        ) s`;
+
+/** SQL of the lists of a query: for each row of `of`, the first `$1` entries of its list, each with the mark whether it passes the other conditions. */
+function listsOf(query: AttributeQuery) {
+  const { attribute, value, otherValues = [], others = [], orNone = false } = query;
+  const { projectId, oldestFirst, after, nameContains, looksMax, limit } = query;
+  const count = 1 + otherValues.length + (orNone ? 1 : 0);
+  const share = Math.max(LOOKS_OF_LIST_MIN, Math.ceil((looksMax * LOOKS_OF_LIST_SPARE) / count));
   const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
-  const values: unknown[] = [rows, otherValues.length === 0 ? wanted[0] : wanted];
-  const conditions = [
-    `${EXPRESSIONS[attribute]} = ${otherValues.length === 0 ? "$2" : "w.value"}`,
-    "deleted_at is null",
-    ...(attribute === "key" ? [`${KEY} is not null`] : []),
-  ];
+  const values: unknown[] = [count === 1 ? looksMax : Math.min(looksMax, share), limit, wanted];
+  const conditions: string[] = [];
+  const isNewer = oldestFirst ? "<" : ">";
   if (after !== null) {
     const at = `to_timestamp($${values.push(after.createdAtMs)}::float8 / 1000)`;
     const uuid = `$${values.push(after.uuid)}::uuid`;
     // Only this first condition bounds the scan of the index.
     conditions.push(`${at} ${isNewer}= created_at`, `(${at} ${isNewer} created_at or uuid ${isNewer} ${uuid})`);
   }
-  const ofProject = projectId === null ? "" : ` and project_id = $${values.push(projectId)}`;
-  // Only of the servers that are looked at: as a condition of the scan, it might make Postgres read the list by another index.
-  const passes = others.map((other) => {
-    const its = [other.value, ...(other.otherValues ?? [])].map((one) => indexedValue(other.attribute, one));
-    return `${EXPRESSIONS[other.attribute]} = any ($${values.push(its)}::${typeOf(other.attribute)}[])`;
-  });
-  const [created, byUuid] = oldestFirst ? ["asc", "desc"] : ["desc", "asc"];
-  const inOrder = `select uuid, created_at, project_id, status, ${passes.join(" and ") || "true"} as passes from servers where ${conditions.join(" and ")}
-        order by created_at ${created}, uuid ${byUuid} limit $1`;
-  // The index has the order only within each value.
-  const ofSeveral = `select s.* from unnest($2::${typeOf(attribute)}[]) as w (value) cross join lateral (${inOrder}) s
-        order by s.created_at ${created}, s.uuid ${byUuid} limit $1`;
-  const found = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${otherValues.length === 0 ? "" : "s"}${after === null ? "" : "_after"}${projectId === null ? "" : "_of_project"}${oldestFirst ? "_oldest" : ""}${others.length === 0 ? "" : `_${others.map((other) => other.attribute[0]).join("")}`}`,
-    text: `with scanned as materialized (
-        ${otherValues.length === 0 ? inOrder : ofSeveral}
-      )
-      select s.scanned, l.last_uuid, l.last_created_at_ms, r.*
-      from (select count(*)::int as scanned from scanned) s
-      left join (
-        select uuid as last_uuid, ${selectMs("created_at")} from scanned
-        order by created_at ${byUuid === "asc" ? "asc" : "desc"}, uuid ${byUuid === "asc" ? "desc" : "asc"} limit 1
-      ) l (last_uuid, last_created_at_ms) on true
-      left join (
-        ${serversAt(`select uuid from scanned where passes and status <> 'CLOSED'${ofProject}`)}
-      ) r on true
-      order by r.created_at_ms ${created}, r.uuid ${byUuid}`,
-    values,
-  });
-  const [first] = found;
-  const isLast = first === undefined || first.scanned < rows;
-  const servers = found.filter((row): row is StoredServer & StretchRow => row.uuid !== null).map(storedServerOf);
-  return { servers, resumeAt: isLast ? null : positionOf(first) };
+  const project = projectId === null ? null : `project_id = $${values.push(projectId)}`;
+  // Only of the servers that are looked at: as conditions of the scan, they might make Postgres read the list by another index.
+  const passes = [
+    "status <> 'CLOSED'",
+    ...(project === null ? [] : [project]),
+    ...(nameContains === undefined ? [] : [`position($${values.push(nameContains)} in name) > 0`]),
+    ...others.map((other) => {
+      const its = [other.value, ...(other.otherValues ?? [])].map((one) => indexedValue(other.attribute, one));
+      const isOne = `${EXPRESSIONS[other.attribute]} = any ($${values.push(its)}::${typeOf(other.attribute)}[])`;
+      return other.orNone === true ? `(host is null or ${isOne})` : isOne;
+    }),
+  ].join(" and ");
+  const orders = { forwards: oldestFirst ? "created_at asc, uuid desc" : "created_at desc, uuid asc" };
+  const entriesWhere = (...where: readonly string[]) =>
+    `select uuid, created_at, coalesce(${passes}, false) as passes from servers where ${[...where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
+  const of = `unnest($3::${typeOf(attribute)}[]) as w (value)`;
+  const entries =
+    attribute === "status"
+      ? `select u.uuid, u.created_at, coalesce(r.passes, false) as passes from (
+          select server_uuid as uuid, created_at from (select server_uuid, server_uuid as uuid, created_at, status, project_id from unusual_servers) u
+          where ${["status = w.value", ...(project === null ? [] : [project]), ...conditions].join(" and ")} order by ${orders.forwards} limit $1
+        ) u left join lateral (select status = w.value and ${passes} as passes from servers where uuid = u.uuid offset 0) r on true`
+      : entriesWhere(`${EXPRESSIONS[attribute]} = w.value`, LISTED[attribute]);
+  const lists = [{ of, entries }, ...(orNone ? [{ of: "(select) one", entries: entriesWhere(WITHOUT_HOST) }] : [])];
+  return { values, lists, orders };
 }
+
+/** The part of a statement's name that stands for another condition. */
+const initialOf = ({ attribute, orNone }: AttributeValueAsked): string => `${attribute[0]}${orNone ? "n" : ""}`;
 
 /** Cost: one round trip, and a descent into the index for each different value. */
 export async function readAttributeValues(
@@ -120,7 +167,7 @@ export async function readServersByTokens(
 }
 
 /** Cost: one round trip, and a look at each server on the hosts. */
-export async function readServersOnHosts(
+async function readServersOnHosts(
   pool: Pool,
   hosts: readonly string[],
   limit: number,
@@ -158,17 +205,18 @@ interface PlaceRow {
   readonly created_at_ms: number;
 }
 interface StretchRow {
-  readonly scanned: number;
   readonly last_uuid: string | null;
   readonly last_created_at_ms: number | null;
 }
 
-function positionOf({ last_uuid: uuid, last_created_at_ms: createdAtMs }: StretchRow): ListPosition | null {
+function positionOf(row: StretchRow | undefined): ListPosition | null {
+  const { last_uuid: uuid = null, last_created_at_ms: createdAtMs = null } = row ?? {};
   return uuid === null || createdAtMs === null ? null : { uuid, createdAtMs };
 }
 
-const typeOf = (attribute: IndexedAttribute): string => (attribute === "user" ? "text" : "bytea");
+const TEXTS: ReadonlySet<IndexedAttribute> = new Set(["user", "status", "host"]);
+const typeOf = (attribute: IndexedAttribute): string => (TEXTS.has(attribute) ? "text" : "bytea");
 
 function indexedValue(attribute: IndexedAttribute, value: string): string | Buffer {
-  return attribute === "user" ? value : Buffer.from(value).subarray(0, INDEXED_BYTES_MAX);
+  return TEXTS.has(attribute) ? value : Buffer.from(value).subarray(0, INDEXED_BYTES_MAX);
 }

@@ -107,7 +107,7 @@ export async function readServersByStatus(
     text: `with found as materialized (
         (
           select u.server_uuid, w.status from unnest($1::text[]) w (status) cross join lateral (
-            select server_uuid from unusual_servers where status = w.status order by server_uuid limit $3
+            select server_uuid from unusual_servers where status = w.status order by created_at desc, server_uuid limit $3
           ) u limit $3
         )
         union (select server_uuid, null from tasks where outcome is null and $2::boolean limit $3)

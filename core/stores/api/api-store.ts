@@ -1,5 +1,6 @@
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { UserChanges } from "../../tasks/user-changes.ts";
+import type { ListPosition } from "../cell/listed-servers.ts";
 import type { QuotaExcess, QuotaLimits, StatedLimits } from "./quota-limits.ts";
 
 /** A cell as the API tier knows it. Its URLs contain passwords and are never logged or shown. */
@@ -144,6 +145,8 @@ export interface RequestQuery {
   readonly order?: RequestOrder;
   /** UUID of the last server of the previous page. Its request may be in any state. Nothing follows an unknown marker. */
   readonly marker: string | null;
+  /** Only requests after this place, where there need be no request. Only in an order of creation, and without a marker. */
+  readonly after?: ListPosition | null;
   readonly limit: number;
   readonly nameContains?: string;
   /** Only servers with all of these tags and with any of those, unless a list is empty. */
@@ -173,11 +176,13 @@ export interface TimeRange {
 }
 
 /** A stretch of the same list. The store examines `rows` requests after the marker and returns those that are listed. */
-export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "order"> {
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "after" | "order"> {
   /** Also counts cancelled requests, so that the work of one call is bounded. */
   readonly rows: number;
   /** Only requests of this time. */
   readonly created?: TimeRange;
+  /** Only requests whose names contain a text. The store examines up to `rows` requests, until it has found `limit`. */
+  readonly named?: { readonly contains: string; readonly limit: number };
 }
 
 export interface RequestStretch {
@@ -231,6 +236,10 @@ export interface ApiStore {
    * continues at `resumeAt`.
    */
   scanRequests(scan: RequestScan): Promise<RequestStretch>;
+  /**
+   * Whether `listRequests` looks at less than one in a hundred requests to find those whose names contain the text. A store may estimate it.
+   */
+  isRareName(nameContains: string): Promise<boolean>;
   /**
    * Assigns each request to the only cell in which it may be claimed from now on (state `dispatched`), provided that the request is still
    * assigned as the caller believes, under the same number.

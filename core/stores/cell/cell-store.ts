@@ -145,8 +145,8 @@ export interface ServerStore {
    */
   serversByStatus(query: StatusQuery, looksMax: number): Promise<readonly ListPosition[] | null>;
   /**
-   * The servers with a value of an attribute, except deleted ones. One call looks at a fixed number of servers with the value, so its time is
-   * bounded however few of them are of the project.
+   * The servers with a value of an attribute, except deleted ones. One call looks at no more than a fixed number of servers with each value, so its time is
+   * bounded however few of them are of the project. It may return fewer than it could, but then there is a place where the next ones follow.
    */
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
   /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */
@@ -163,8 +163,6 @@ export interface ServerStore {
     contains: string,
     limits: { readonly hostsMax: number; readonly limit: number },
   ): Promise<readonly ListPosition[] | null>;
-  /** At most `limit` servers (except DELETED ones) whose home is one of the hosts, newest first. */
-  serversOnHosts(hosts: readonly string[], limit: number): Promise<readonly ListPosition[]>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /** The attempts of several servers in one question. Those of one server are together, in the order of `attempts`. */

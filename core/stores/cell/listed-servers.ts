@@ -8,10 +8,10 @@ export interface ListPosition {
 }
 
 /**
- * The attributes by whose values a cell finds its servers: the flavor's id, the image's id, the user's id, the name of the key pair, and what follows the
- * first 30 characters of the request's id (`req-` and a UUID).
+ * The attributes by whose values a cell finds its servers: the flavor's id, the image's id, the user's id, the name of the key pair, what follows the
+ * first 30 characters of the request's id (`req-` and a UUID), the status, unless it is BUILD or ACTIVE, and the host.
  */
-export type IndexedAttribute = "flavor" | "image" | "user" | "key" | "reservation";
+export type IndexedAttribute = "flavor" | "image" | "user" | "key" | "reservation" | "status" | "host";
 
 /** A value of an attribute. Of values longer than 1,024 bytes, a store may compare only these. */
 export interface AttributeValueAsked {
@@ -19,6 +19,8 @@ export interface AttributeValueAsked {
   readonly value: string;
   /** Servers with one of these values are found, too. None by default. */
   readonly otherValues?: readonly string[];
+  /** Servers without a host are found, too. Only for hosts. */
+  readonly orNone?: boolean;
 }
 
 /** Asks for the different values of an attribute that contain a text. */
@@ -33,13 +35,17 @@ export interface ValuesQuery {
 export interface AttributeQuery extends AttributeValueAsked {
   /** Only servers that have a value of each of these, too. None by default. */
   readonly others?: readonly AttributeValueAsked[];
+  /** Only servers whose names in the cell, which may be former ones, contain this text. */
+  readonly nameContains?: string;
   /** Null for the servers of all projects. */
   readonly projectId: string | null;
   readonly oldestFirst: boolean;
   /** Only servers that follow in the list, or null for all. */
   readonly after: ListPosition | null;
-  /** How many servers with the value are looked at. Those of other projects and without the other values count, too. */
-  readonly rows: number;
+  /** Most servers with one value that are looked at. Those of other projects and without the other values count, too. */
+  readonly looksMax: number;
+  /** Most servers that are returned. */
+  readonly limit: number;
 }
 
 /** Some of the selected servers. The next ones follow `resumeAt`, which is null when there are no more. */

@@ -132,7 +132,7 @@ describe("filters that indexes serve", () => {
     const scan = vi.spyOn(rig.store, "scanRequests");
     try {
       expect(await names("task_state=powering-off")).toEqual(["beta-2"]);
-      expect(await names("availability_zone=edge")).toEqual(["beta-1"]);
+      expect(await names("all_tenants=1&availability_zone=edge")).toEqual(["beta-1"]);
       expect(await names("all_tenants=1&key_name=web-key")).toEqual(["alpha"]);
       expect(scan).not.toHaveBeenCalled();
     } finally {

@@ -399,13 +399,14 @@ create table servers (
 ) with (fillfactor=50);
 CREATE INDEX servers_deleted ON public.servers USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message_field(spec, 5), 1), created_at DESC, uuid) WHERE (deleted_at IS NULL);
-CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_key ON public.servers USING btree (message_late_field(spec, 24), created_at DESC, uuid) WHERE ((deleted_at IS NULL) AND (message_late_field(spec, 24) IS NOT NULL));
+CREATE INDEX servers_listed_by_host ON public.servers USING btree (host, created_at DESC, uuid) WHERE (host IS NOT NULL);
 CREATE INDEX servers_reservation ON public.servers USING btree (SUBSTRING(message_field(spec, 9) FROM 31)) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_tokens ON public.servers USING gin (spec_tokens(spec)) WITH (gin_pending_list_limit='256') WHERE ((deleted_at IS NULL) AND (spec_tokens(spec) IS NOT NULL));
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE INDEX servers_user ON public.servers USING btree (user_id, created_at DESC, uuid) WHERE (deleted_at IS NULL);
+CREATE INDEX servers_without_host ON public.servers USING btree (created_at DESC, uuid) WHERE ((host IS NULL) AND (deleted_at IS NULL) AND (project_id <> ''::text));
 CREATE TRIGGER announce_inserted AFTER INSERT ON public.servers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION announce_servers();
 CREATE TRIGGER announce_spec AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((new.host IS NOT NULL) AND ((old.host IS NULL) OR (old.spec IS DISTINCT FROM new.spec)))) EXECUTE FUNCTION announce_spec();
 CREATE TRIGGER announce_updated AFTER UPDATE ON public.servers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION announce_servers();
@@ -459,9 +460,12 @@ create table transfer_progress (
 create table unusual_servers (
   server_uuid uuid not null,
   status text not null,
+  created_at timestamp with time zone not null,
+  project_id text not null,
   constraint unusual_servers_pkey PRIMARY KEY (server_uuid)
 );
-CREATE INDEX unusual_servers_status_server_uuid_idx ON public.unusual_servers USING btree (status, server_uuid);
+CREATE INDEX unusual_servers_listed ON public.unusual_servers USING btree (status, created_at DESC, server_uuid);
+CREATE INDEX unusual_servers_of_project ON public.unusual_servers USING btree (project_id, status, created_at DESC, server_uuid);
 
 
 create function announce_inventories()

@@ -26,41 +26,39 @@ interface Deps {
 
 interface Asked {
   readonly indexed: readonly IndexedFilter[];
+  readonly nameContains: string | null;
   readonly projectId: string | null;
   readonly oldestFirst: boolean;
 }
 
 /** Maximum number of servers of one list at which a cell looks for one stretch. */
 const LOOKS_MAX = 5_000;
-/** The next stretch looks at up to this many times as many servers as the one before. */
+/** The next stretch of several lists looks at up to this many times as many servers as the one before. */
 const LOOKS_GROWTH = 8;
 /** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
 const VALUES_LOOKED_AT_MAX = 1_000;
-const VALUES_MAX = 20;
+const VALUES_MAX = 300;
 
 /**
- * Reads the servers with the values of attributes: those of the cells by their indexes, and all requests that are in no cell. When a cell does not
+ * Reads the servers with the values of attributes: those of the cells by their indexes, and all requests that are in no cell, or perhaps have another name there. When a cell does not
  * answer, the list is read in its order instead, since that cell's servers are known only from their requests.
  */
 export function attributeReader(
   deps: Deps,
   asked: Asked,
   start: ListPosition | null,
-  otherwise: (marker: string | null) => ReadPlaced,
+  otherwise: (after: ListPosition | null) => ReadPlaced,
 ): ReadPlaced {
   let after = start;
   let reader: Promise<AttributeReader | null> | null = null;
-  // A cell may have servers that the API database does not have, so the place of a cell is no marker there.
-  let marker = start?.uuid ?? null;
   let read: ReadPlaced = async (rows) => {
     reader ??= valuesOf(deps.cells, asked.indexed).then((values) => values && new AttributeReader(deps, asked, values));
-    const found = await (await reader)?.next({ after, marker }, rows);
+    const found = await (await reader)?.next(after, rows);
     if (found == null) {
-      read = otherwise(marker);
+      read = otherwise(after);
       return read(rows);
     }
     after = found.resumeAt ?? after;
-    marker = found.known.at(-1)?.server.uuid ?? marker;
     return { known: found.known, end: after, isLast: found.resumeAt === null };
   };
   return (rows) => read(rows);
@@ -72,9 +70,10 @@ async function valuesOf(
   filters: readonly IndexedFilter[],
 ): Promise<readonly AttributeValueAsked[] | null> {
   const found: AttributeValueAsked[] = [];
-  for (const { attribute, value, isPart } of filters) {
+  for (const { isPart, ...filter } of filters) {
+    const { attribute, value } = filter;
     if (!isPart || attribute !== "key") {
-      found.push({ attribute, value });
+      found.push(filter);
       continue;
     }
     const values = await valuesContaining(cells, value);
@@ -100,8 +99,7 @@ async function valuesContaining(cells: Cells, contains: string): Promise<Readonl
 
 /**
  * Reads the servers that have several values. Each value has its list in each cell. The first time, a cell looks at the same number of servers of each list,
- * and the list that comes furthest is read on alone: it has the fewest servers. A list looks at more servers the fewer of them have the other
- * values.
+ * and the list that comes furthest is read on alone: it has the fewest servers. From then on it looks at many of them, until enough have the other values.
  */
 class AttributeReader {
   readonly #deps: Deps;
@@ -109,29 +107,35 @@ class AttributeReader {
   readonly #values: readonly AttributeValueAsked[];
   /** The value whose list is read on, by cell. */
   readonly #leading = new Map<string, AttributeValueAsked>();
+  /** The servers of a cell that does not answer have the status UNKNOWN, so none of them passes. */
+  readonly #mayLeaveOut: boolean;
   #looks = 0;
 
   constructor(deps: Deps, asked: Asked, values: readonly AttributeValueAsked[]) {
     this.#deps = deps;
     this.#asked = asked;
     this.#values = values;
+    this.#mayLeaveOut = values.some(({ attribute }) => attribute === "status");
   }
 
   /** Returns null when a cell does not answer. */
   async next(
-    { after, marker }: { readonly after: ListPosition | null; readonly marker: string | null },
+    after: ListPosition | null,
     rows: number,
   ): Promise<{ readonly known: readonly KnownServer[]; readonly resumeAt: ListPosition | null } | null> {
     const { store, cells } = this.#deps;
-    const { projectId, oldestFirst } = this.#asked;
-    const page = { projectId, order: oldestFirst ? "oldest-first" : "newest-first", marker, limit: rows } as const;
+    const { projectId, oldestFirst, nameContains } = this.#asked;
+    const page = { projectId, order: oldestFirst ? "oldest-first" : "newest-first", limit: rows } as const;
     const elsewhere = await Promise.all([
-      store.listRequests({ ...page, failed: true }),
-      store.listRequests({ ...page, open: true }),
+      store.listRequests({ ...page, marker: null, after, failed: true }),
+      store.listRequests({ ...page, marker: null, after, open: true }),
+      // A cell does not know the new names of its servers.
+      nameContains === null ? [] : store.listRequests({ ...page, marker: null, after, changed: true }),
     ]);
     // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
     const looks = Math.min(LOOKS_MAX, Math.max(rows, this.#looks));
-    const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, looks)));
+    const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, rows, looks)));
+    this.#looks = looks * LOOKS_GROWTH;
     const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(listPlaceOf)));
     const inCells = new Map<string, Server>();
     for (const answer of answers) {
@@ -139,8 +143,6 @@ class AttributeReader {
       if (answer.stretch.resumeAt !== null) ends.push(answer.stretch.resumeAt);
       for (const server of answer.stretch.servers) inCells.set(keyInCell(answer.cell, server.uuid), server);
     }
-    const looksForEach = inCells.size === 0 ? Number.POSITIVE_INFINITY : (looks * answers.length) / inCells.size;
-    this.#looks = Math.ceil(Math.min(looks * LOOKS_GROWTH, rows * looksForEach));
     // Each part of the list is known up to its own end, so the whole is known up to the first one.
     const end = ends.reduce<ListPosition | null>(
       (first, one) => (first === null || isFurther(first, one, oldestFirst) ? one : first),
@@ -154,20 +156,25 @@ class AttributeReader {
   async #furthestOf(
     cell: CellClient,
     after: ListPosition | null,
-    rows: number,
+    limit: number,
+    looks: number,
   ): Promise<{ readonly cell: string; readonly stretch: AttributeStretch } | null> {
-    const { projectId, oldestFirst } = this.#asked;
+    const { projectId, oldestFirst, nameContains } = this.#asked;
+    const named = nameContains === null ? {} : { nameContains };
     const leading = this.#leading.get(cell.name);
     let best: { readonly value: AttributeValueAsked; readonly stretch: AttributeStretch } | null = null;
     const answers = await Promise.all(
       (leading === undefined ? this.#values : [leading]).map(async (value) => {
         const others = this.#values.filter((other) => other !== value);
-        const query = { ...value, others, projectId, oldestFirst, after, rows };
+        // A single list is looked at only until the page is full. Of several lists, each is looked at.
+        const looksMax = leading !== undefined && isOneList(leading) ? LOOKS_MAX : looks;
+        const query = { ...value, others, ...named, projectId, oldestFirst, after, limit, looksMax };
         return { value, answer: await cell.operations((inCell) => inCell.serversByAttribute(query)) };
       }),
     );
     for (const { value, answer } of answers) {
-      if (answer.kind === "unreachable") return null;
+      if (answer.kind === "unreachable")
+        return this.#mayLeaveOut ? { cell: cell.name, stretch: { servers: [], resumeAt: null } } : null;
       const stretch = answer.value;
       const isBest =
         best === null ||
@@ -204,6 +211,9 @@ class AttributeReader {
       .sort((one, other) => newestFirst(one.server, other.server) * direction);
   }
 }
+
+const isOneList = ({ otherValues = [], orNone = false }: AttributeValueAsked): boolean =>
+  otherValues.length === 0 && !orNone;
 
 export const listPlaceOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPosition => ({
   uuid: serverUuid,

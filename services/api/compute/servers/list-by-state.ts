@@ -12,16 +12,22 @@ const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
  */
 export const STATUSES_WITH_TASKS: ReadonlySet<string> = new Set(["BUILD", "SOFT_DELETED"]);
 
-/**
- * Among the servers that `findByState` returns for these statuses are all that are on no host: those that no cell has yet, those whose build failed
- * or is under way, and shelved ones whose host has given up their guest.
- */
-export const STATUSES_WITHOUT_HOST: ReadonlySet<string> = new Set(["BUILD", "ERROR", "SHELVED_OFFLOADED"]);
-
 /** Whether servers of these shown statuses are found by indexes. */
 export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
   return statuses.size > 0 && [...statuses].every((status) => !USUAL.has(status));
 }
+
+/**
+ * Whether cells find all servers of these shown statuses by their status alone: no server is shown with one of them because of an operation, or before it is
+ * in a cell, except in ERROR.
+ */
+export function isAtRest(statuses: ReadonlySet<string>): boolean {
+  return isServedByIndex(statuses) && !isBusy(statuses);
+}
+
+/** Whether one of the statuses is one that a server only has during an operation. */
+const isBusy = (shown: ReadonlySet<string>): boolean =>
+  shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
 
 /**
  * Returns the servers that may be shown with one of the statuses, newest first, at most `limit` and one more: those that a cell has at rest in
@@ -37,8 +43,7 @@ export async function findByState(
   }: { readonly projectId: string | null; readonly shown: ReadonlySet<string>; readonly limit: number },
 ): Promise<readonly ListPosition[] | null> {
   const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
-  // A status that a server only has during an operation.
-  const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
+  const busy = isBusy(shown);
   const most = limit + 1;
   const page = { projectId, marker: null, limit: most };
   const [failed, open] = await Promise.all([

@@ -10,7 +10,7 @@ import type { QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { ROOT_DEVICE } from "../server-volumes/root-device.ts";
-import { isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
+import { isAtRest, isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
 import { isOfValue, type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { requestDigitsOf } from "./reservation-id.ts";
@@ -27,8 +27,6 @@ export type ListSource =
   | { readonly kind: "tags"; readonly all: readonly string[]; readonly any: readonly string[] }
   | { readonly kind: "locked" }
   | { readonly kind: "states"; readonly shown: ReadonlySet<string> }
-  /** Servers on these hosts, and those on no host. */
-  | { readonly kind: "zone"; readonly hosts: readonly string[] }
   /** Servers on the hosts whose names contain the text. */
   | { readonly kind: "nodes"; readonly contains: string }
   | TokenSource
@@ -107,20 +105,25 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   const uuid = text("uuid");
   const host = text("host");
   const tokens = tokenSourceOf(text, readBoolean("config_drive", text("config_drive")));
+  const states = statesOf(status.statuses, text);
+  const restingStates = isAtRest(states) ? indexedStates(states) : null;
   const matchers = [...readMatchers(text, zones), ...tags.matchers, ...status.matchers];
   if (locked !== undefined) matchers.push((known) => (known.lock !== null) === locked);
   return {
     matchers,
     name: name === "" ? null : readPattern("name", name),
-    indexed: [...indexedOf(text)],
+    indexed: [
+      ...indexedOf(text),
+      ...[restingStates, indexedZone(text("availability_zone"), zones)].filter((filter) => filter !== null),
+    ],
     created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
     sources: [
       sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }),
       sourceOfRest(text),
       tokens !== null && isOfValue(tokens) ? tokens : null,
-      sourceOfStates(statesOf(status.statuses, text)),
+      // Servers at rest are found by their status in the order of the list. Only if few have the status, it is better than the field.
+      restingStates === null || tokens !== null ? sourceOfStates(states) : null,
       tokens !== null && !isOfValue(tokens) ? tokens : null,
-      sourceOfZone(text("availability_zone"), zones),
     ].filter((source) => source !== null),
     deleted: status.deleted
       ? "status"
@@ -164,8 +167,8 @@ function sourceOfRest(text: (name: string) => string | undefined): ListSource | 
   return isWhole ? { kind: "host", host: contains } : { kind: "nodes", contains };
 }
 
-/** The hosts of the zones, or null when these are not known by name, or too many. */
-function sourceOfZone(asked: string | undefined, { byHost, defaultZone }: Zones): ListSource | null {
+/** The servers on the hosts of the zones, and those on no host. Null when the hosts are not known by name, or too many. */
+function indexedZone(asked: string | undefined, { byHost, defaultZone }: Zones): IndexedFilter | null {
   if (asked === undefined) return null;
   const pattern = readPattern("availability_zone", asked);
   if (pattern.matches(defaultZone)) return null;
@@ -175,7 +178,13 @@ function sourceOfZone(asked: string | undefined, { byHost, defaultZone }: Zones)
     if (!passing.has(zone)) continue;
     if (hosts.push(host) > ZONE_HOSTS_MAX) return null;
   }
-  return { kind: "zone", hosts };
+  const [value = "", ...otherValues] = hosts;
+  return { attribute: "host", value, otherValues, orNone: true, isPart: false };
+}
+
+function indexedStates(shown: ReadonlySet<string>): IndexedFilter | null {
+  const [value, ...otherValues] = SERVER_STATUSES.filter((status) => shown.has(status));
+  return value === undefined ? null : { attribute: "status", value, otherValues, isPart: false };
 }
 
 /** The statuses among which the servers are looked for: those with the task state asked for, or else with the status, the state or the power state. */

@@ -3,7 +3,7 @@ import { type ListPosition, newestFirst } from "../../../../core/stores/cell/lis
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { findByState, STATUSES_WITHOUT_HOST } from "./list-by-state.ts";
+import { findByState } from "./list-by-state.ts";
 import { findByTokens } from "./list-by-tokens.ts";
 import type { ListSource } from "./list-filters.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
@@ -20,12 +20,12 @@ const SORTED_MAX = 10_000;
 const SORTED_STRETCH = 2_000;
 
 /** If very many servers pass the filters of these, a scan of the list finds some soon. Only some of the servers that they find may be of the project. */
-const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "zone", "nodes", "tokens"]);
+const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "nodes", "tokens"]);
 /** The servers of more hosts are found by a scan. */
 const NODES_MAX = 300;
 
 interface Deps extends SoftlyDeletedDeps {
-  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
+  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests" | "isRareName">;
 }
 
 /**
@@ -137,7 +137,6 @@ async function placesOf(
   if (source.kind === "none") return [];
   if (source.kind === "tokens") return findByTokens(deps, source, { projectId, limit: SORTED_MAX });
   if (source.kind === "nodes") return placesOnNodes(deps, source.contains);
-  if (source.kind === "zone") return placesInZone(deps, source.hosts, projectId);
   if (source.kind === "states") return findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
   const records =
     source.kind === "host"
@@ -150,26 +149,6 @@ async function placesOf(
             ...(source.kind === "tags" ? { tags: source } : { locked: true }),
           });
   return records.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
-}
-
-/** The places of the servers on the hosts and of those on no host. Null when a cell does not answer, since its servers are known only from the list then. */
-async function placesInZone(
-  deps: Deps,
-  hosts: readonly string[],
-  projectId: string | null,
-): Promise<readonly ListPosition[] | null> {
-  const homeless = await findByState(deps, { projectId, shown: STATUSES_WITHOUT_HOST, limit: SORTED_MAX });
-  if (homeless === null) return null;
-  // The hosts are asked last: a server that gets a host meanwhile is found there.
-  const answers = await Promise.all(
-    Array.from(deps.cells.values(), (cell) => cell.operations((store) => store.serversOnHosts(hosts, SORTED_MAX + 1))),
-  );
-  const found = new Map(homeless.map((place) => [place.uuid, place]));
-  for (const answer of answers) {
-    if (answer.kind === "unreachable") return null;
-    for (const place of answer.value) found.set(place.uuid, place);
-  }
-  return [...found.values()];
 }
 
 /** Null when very many hosts have such names, or when a cell does not answer. */

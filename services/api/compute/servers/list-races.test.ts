@@ -4,8 +4,6 @@ import type { RequestQuery } from "../../../../core/stores/api/api-store.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { findByState } from "./list-by-state.ts";
 import { findByTokens } from "./list-by-tokens.ts";
-import { listFound } from "./list-found.ts";
-import type { ListQuery } from "./list-query.ts";
 import { stretchReader } from "./read-stretches.ts";
 
 const UUID = "00000000-0000-4000-8000-000000000001";
@@ -30,7 +28,6 @@ function arriving(status: "BUILD" | "ACTIVE" = "BUILD") {
   const cell = {
     serversByTokens: async () => answer(asked([PLACE])),
     serversByStatus: async () => answer(asked(status === "BUILD" ? [PLACE] : [])),
-    serversOnHosts: async () => answer(asked([PLACE])),
     serversByAttribute: async () => answer({ servers: asked([server]), resumeAt: null }),
   };
   const store = {
@@ -66,10 +63,11 @@ test("a server that comes into its cell while servers are looked for by an attri
 });
 
 test("a server that gets a host and runs while servers are looked for by a zone is found", async () => {
-  const query = {
-    ...{ projectId: null, limit: 9, marker: null, nameContains: null, softDeleted: false, order: null },
-    ...{ matches: null, sources: [{ kind: "zone", hosts: ["host-1"] }] },
-  } as unknown as ListQuery;
-  const page = await listFound(arriving("ACTIVE") as unknown as Parameters<typeof listFound>[0], query, null);
-  expect(page?.servers.map(({ server }) => server.uuid)).toEqual([UUID]);
+  const indexed = [
+    { isPart: false, attribute: "host", value: "host-1", orNone: true },
+    { isPart: false, attribute: "user", value: "ann" },
+  ] as const;
+  const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
+  const { known } = await stretchReader(arriving("ACTIVE"), asked, "newest-first", null)(9);
+  expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);
 });

@@ -73,11 +73,12 @@ test("the rest of a page is read in large batches when many servers of a list ar
 });
 
 test.each([
-  ["web-1", "index"],
-  ["größe", "index"],
-  ["we", "scan"],
-  ["a-1.b_2", "scan"],
-])("a name with the text %s is searched by the %s", async (nameContains, way) => {
+  ["web-1", ["scan", "index"]],
+  ["größe", ["scan", "index"]],
+  ["server", ["scan", "scan"]],
+  ["we", ["scan", "scan"]],
+  ["a-1.b_2", ["scan", "scan"]],
+])("a name with the text %s is looked for by %j", async (nameContains, ways) => {
   const reads: string[] = [];
   const deps = {
     store: {
@@ -87,8 +88,9 @@ test.each([
       },
       scanRequests: async () => {
         reads.push("scan");
-        return { records: [], resumeAt: null };
+        return { records: [], resumeAt: reads.length === 1 ? uuidOf(1) : null };
       },
+      isRareName: async () => nameContains !== "server",
     },
     clock: { monotonic: () => 0 },
     cells: new Map(),
@@ -107,5 +109,5 @@ test.each([
     },
   };
   const { servers } = await listServers(deps, { identity: {} } as KnownCall, query);
-  expect([servers, reads]).toEqual([[], [way]]);
+  expect([servers, reads]).toEqual([[], ways]);
 });

@@ -23,6 +23,7 @@ interface Known {
   readonly image?: string;
   readonly project?: string;
   readonly state?: RequestRecord["state"];
+  readonly isDeleted?: true;
 }
 
 /** An API database and two cells. The server with the greatest number is the newest one. Calls are noted. */
@@ -42,12 +43,18 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       }),
     )
     .sort((a, b) => b.createdAtMs - a.createdAtMs);
+  const recordsOf = (uuids: readonly string[]) => {
+    const wanted = new Set(uuids);
+    return records.filter(({ serverUuid }) => wanted.has(serverUuid));
+  };
+  const deleted = new Set(servers.filter(({ isDeleted }) => isDeleted).map(({ number }) => uuidOf(number)));
   const serverOf = ({ spec, serverUuid: uuid, createdAtMs }: RequestRecord) =>
-    ({ uuid, spec, createdAtMs, status: "ACTIVE" }) as const;
-  const pageOf = ({ projectId, marker, ...query }: Partial<RequestQuery & RequestScan>) => {
+    ({ uuid, spec, createdAtMs, status: deleted.has(uuid) ? "DELETED" : "ACTIVE" }) as const;
+  const pageOf = ({ projectId, marker, after, ...query }: Partial<RequestQuery & RequestScan>) => {
     const start = marker == null ? 0 : records.findIndex(({ serverUuid }) => serverUuid === marker) + 1;
     return records
       .slice(start)
+      .filter(({ serverUuid: uuid, createdAtMs }) => after == null || newestFirst(after, { uuid, createdAtMs }) < 0)
       .filter(({ spec }) => projectId == null || spec.projectId === projectId)
       .filter((record) => query.failed !== true || record.fault !== null)
       .filter((record) => query.open !== true || record.state === "accepted");
@@ -55,33 +62,34 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
   const cellOf = (name: string) => ({
     name,
     servers: async (uuids: readonly string[]) =>
-      silent.includes(name)
-        ? { kind: "unreachable" }
-        : { kind: "answer", value: records.filter(({ serverUuid }) => uuids.includes(serverUuid)).map(serverOf) },
+      silent.includes(name) ? { kind: "unreachable" } : { kind: "answer", value: recordsOf(uuids).map(serverOf) },
     operations: (ask: (store: object) => Promise<unknown>) =>
       silent.includes(name)
         ? { kind: "unreachable" }
         : ask({
-            serversByAttribute: async ({ after, rows, projectId, others = [], ...asked }: AttributeQuery) => {
-              calls.push(`${name} ${asked.attribute} ${rows}`);
+            serversByAttribute: async (query: AttributeQuery) => {
+              const { after, looksMax, limit, projectId, others = [], ...asked } = query;
+              calls.push(`${name} ${asked.attribute} ${looksMax}`);
               const has = ({ userId, imageRef }: ServerSpec, { attribute, value }: AttributeValueAsked) =>
-                (attribute === "user" ? userId : imageRef) === value;
+                attribute === "status" || (attribute === "user" ? userId : imageRef) === value;
               const scanned = records
-                .filter(({ cell, spec }) => cell === name && has(spec, asked))
+                .filter(({ serverUuid, cell, spec }) => cell === name && has(spec, asked) && !deleted.has(serverUuid))
                 .map(serverOf)
                 .filter((server) => after === null || newestFirst(after, server) < 0)
-                .slice(0, rows);
-              const resumeAt: ListPosition | null = scanned.length < rows ? null : (scanned.at(-1) ?? null);
+                .slice(0, looksMax);
               const found = scanned
                 .filter(({ spec }) => projectId === null || spec.projectId === projectId)
-                .filter(({ spec }) => others.every((other) => has(spec, other)));
+                .filter(({ spec }) => others.every((other) => has(spec, other)))
+                .slice(0, limit);
+              const last = found.length === limit ? found.at(-1) : scanned[looksMax - 1];
+              const resumeAt: ListPosition | null = last ?? null;
               return { kind: "answer", value: { servers: found, resumeAt } };
             },
           }),
   });
   const deps = {
     store: {
-      requests: async (uuids: readonly string[]) => records.filter(({ serverUuid }) => uuids.includes(serverUuid)),
+      requests: async (uuids: readonly string[]) => recordsOf(uuids),
       listRequests: async (query: RequestQuery) => pageOf(query).slice(0, query.limit),
       scanRequests: async (scan: RequestScan) => {
         calls.push(`scan ${scan.rows}`);
@@ -140,6 +148,25 @@ test("the list is read in its order when a cell does not answer, so that servers
   expect(calls).toContain("scan 10");
 });
 
+test("a list goes on after more open requests than one stretch has whose servers are deleted already", async () => {
+  const open = Array.from({ length: 30 }, (_, at) => ({
+    ...({ number: at + 100, cell: "east", user: "ann", state: "accepted", isDeleted: true } as const),
+  }));
+  const { reader } = cloudOf([...open, ...[1, 2].map((number) => ({ number, cell: "east", user: "ann" }))]);
+  expect((await readAll(reader(null), 10)).flat()).toEqual([2, 1]);
+});
+
+test("a silent cell has no server of a status, and does not make the whole list be read", async () => {
+  const { reader, calls } = cloudOf(
+    Array.from({ length: 6 }, (_, at) => ({ number: at + 1, cell: at % 2 === 0 ? "west" : "east", user: "ann" })),
+    ["west"],
+  );
+  const status = { isPart: false, attribute: "status", value: "SHUTOFF" } as const;
+  for (const projectId of [null, "p"])
+    expect((await readAll(reader(projectId, [status]), 10)).flat()).toEqual([6, 4, 2]);
+  expect(calls).toEqual(["east status 10", "east status 10"]);
+});
+
 test("a project's servers are read first, and the index when few of them pass", async () => {
   const many = Array.from({ length: 60 }, (_, at) => ({ number: at + 1, cell: "east", user: at < 2 ? "ann" : "bob" }));
   const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
@@ -160,7 +187,7 @@ test("the index of a filter is read on when its servers are rarer than those of 
   expect((await readAll(reader("p"), 10)).flat()).toEqual([1]);
   expect(calls).toEqual([
     ...["scan 10", "scan 10", "east user 10", "west user 10"],
-    ...["east user 80", "west user 80"],
+    ...["east user 5000", "west user 5000"],
   ]);
 });
 

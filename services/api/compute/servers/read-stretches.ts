@@ -9,8 +9,13 @@ import type { ListQuery } from "./list-query.ts";
 import type { ReadPlaced, ReadStretch } from "./list-stretch.ts";
 
 interface Deps {
-  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
+  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests" | "isRareName">;
   readonly cells: Cells;
+}
+/** Where a list begins: after a server, or after a place, or (both null) at its first server. */
+interface Start {
+  readonly marker: string | null;
+  readonly after: ListPosition | null;
 }
 type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches" | "created">;
 
@@ -20,9 +25,9 @@ const PASSING_SHARE_MIN = 0.1;
 const TRIED_ROWS = 100;
 
 /**
- * Returns how the servers of a list are found: by an index of one of the filters, or in the order of the list. In the list of a project or of a name, it
- * begins with the servers of the project or with the name, which may be few. If few of them pass, the indexes of the filters are tried, too, and the way
- * that comes further down the list is gone on with.
+ * Returns how the servers of a list are found: by an index of one of the filters, or in the order of the list. The list of a project
+ * begins with the servers of the project, which may be few, unless the filter is a status. If few of them pass, the indexes of the filters are tried, too, and the way
+ * that comes further down the list is gone on with. So is the way by names if few of the servers that an index finds have the name.
  */
 export function stretchReader(
   deps: Deps,
@@ -30,18 +35,44 @@ export function stretchReader(
   order: RequestOrder,
   marker: RequestRecord | null,
 ): ReadStretch {
-  const inOrder = scanReader(deps, query, order, marker?.serverUuid ?? null);
-  const { indexed, matches, projectId } = query;
-  if (indexed.length === 0 || !isByCreation(order)) return inOrder;
+  const inOrderFrom = (start: Start) => scanReader(deps, query, order, start);
+  const { indexed, projectId, nameContains } = query;
+  const atMarker = { marker: marker?.serverUuid ?? null, after: null };
+  if (indexed.length === 0 || !isByCreation(order)) return inOrderFrom(atMarker);
   const oldestFirst = order === "oldest-first";
   const byIndexFrom = (after: ListPosition | null) =>
-    attributeReader(deps, { indexed, projectId, oldestFirst }, after, (uuid) => scanReader(deps, query, order, uuid));
-  if (projectId === null && !isIndexedName(query.nameContains)) return byIndexFrom(marker && listPlaceOf(marker));
+    attributeReader(deps, { indexed, nameContains, projectId, oldestFirst }, after, (from) =>
+      inOrderFrom({ marker: null, after: from }),
+    );
+  const byIndex = byIndexFrom(marker && listPlaceOf(marker));
+  // A cell has a list of each status of a project, too.
+  const isOfProject = projectId !== null && !indexed.some(({ attribute }) => attribute === "status");
+  if (isOfProject) return firstly(inOrderFrom(atMarker), byIndexFrom, query, oldestFirst);
+  if (nameContains === null || !isIndexedName(nameContains)) return byIndex;
+  return firstly(
+    byIndex,
+    (after) => inOrderFrom({ marker: null, after }),
+    query,
+    oldestFirst,
+    () => deps.store.isRareName(nameContains),
+  );
+}
+
+/** Reads servers in one way and, if few of them pass, in the other way, too, to go on with the one that comes further. */
+function firstly(
+  one: ReadPlaced,
+  otherFrom: (end: ListPosition) => ReadPlaced,
+  { matches }: Pick<Asked, "matches">,
+  oldestFirst: boolean,
+  isOtherGood: () => Promise<boolean> = async () => true,
+): ReadStretch {
   let read: ReadStretch = async (rows) => {
-    const stretch = await inOrder(rows);
+    const stretch = await one(rows);
     const passing = stretch.known.filter((known) => matches === null || matches(known)).length;
-    if (!stretch.isLast && stretch.end !== null && passing < stretch.known.length * PASSING_SHARE_MIN)
-      read = furthest(inOrder, byIndexFrom(stretch.end), oldestFirst);
+    const { isLast, end } = stretch;
+    const isFew = passing < Math.max(1, stretch.known.length * PASSING_SHARE_MIN);
+    const isTried = !isLast && end !== null && isFew && (await isOtherGood());
+    read = isTried ? furthest(one, otherFrom(end), oldestFirst) : one;
     return stretch;
   };
   return (rows) => read(rows);
@@ -59,28 +90,57 @@ function furthest(one: ReadPlaced, other: ReadPlaced, oldestFirst: boolean): Rea
   return (rows) => read(rows);
 }
 
-/** Reads the list in its order, or the servers of it whose names have the text if an index finds them. */
+/** How many servers of a list are compared with a name, at most, before the index of names is asked, and how many have it if very many do. */
+const NAMES_TRIED = 1_000;
+const NAMES_MANY = 4;
+/** How many servers are compared with a name that many have, at most, for one stretch. */
+const NAMES_LOOKED_AT_MAX = 10_000;
+
+/**
+ * Reads the list in its order, or those servers of it whose names have the text. A text that some of the first names have is found soon by a look at the names, while
+ * the index of names would first collect all that have it.
+ */
 function scanReader(
   { store, cells }: Deps,
   { projectId, nameContains, created }: Asked,
   order: RequestOrder,
-  start: string | null,
+  start: Start,
 ): ReadPlaced {
-  let marker = start;
-  let end: ListPosition | null = null;
+  let end = start.after;
+  let from = { projectId, order, ...start };
+  let byName: "tried" | "looked at" | "indexed" = isIndexedName(nameContains) ? "tried" : "looked at";
+  const ofTime = created !== null && isByCreation(order) ? { created } : {};
+  const goOnAfter = (marker: string | null) => {
+    from = { projectId, order, marker, after: null };
+    return marker === null;
+  };
   return async (rows) => {
-    const from = { projectId, order, marker };
-    let records: readonly RequestRecord[];
-    if (nameContains !== null && isIndexedName(nameContains)) {
-      records = await store.listRequests({ ...from, nameContains, limit: rows });
-      marker = records.length < rows ? null : (records.at(-1)?.serverUuid ?? null);
-    } else {
-      const ofTime = created !== null && isByCreation(order) ? { created } : {};
-      ({ records, resumeAt: marker } = await store.scanRequests({ ...from, ...ofTime, rows }));
+    const records: RequestRecord[] = [];
+    let isLast = false;
+    if (nameContains === null || byName !== "indexed") {
+      const looks = byName === "tried" ? NAMES_TRIED : NAMES_LOOKED_AT_MAX;
+      const named = nameContains === null ? {} : { named: { contains: nameContains, limit: rows } };
+      const stretch = await store.scanRequests({
+        ...from,
+        ...ofTime,
+        rows: nameContains === null ? rows : looks,
+        ...named,
+      });
+      records.push(...stretch.records);
+      isLast = goOnAfter(stretch.resumeAt);
+      if (nameContains !== null && byName === "tried") {
+        const isCommon = isLast || records.length >= Math.min(NAMES_MANY, rows);
+        byName = isCommon || !(await store.isRareName(nameContains)) ? "looked at" : "indexed";
+      }
+    }
+    if (nameContains !== null && byName === "indexed" && !isLast && records.length < rows) {
+      const limit = rows - records.length;
+      const found = await store.listRequests({ ...from, nameContains, limit });
+      records.push(...found);
+      isLast = goOnAfter(found.length < limit ? null : (found.at(-1)?.serverUuid ?? null));
     }
     const last = records.at(-1);
     if (last !== undefined) end = listPlaceOf(last);
-    const known = await hydrateServers(records, cells, { withDeleted: false });
-    return { known, end, isLast: marker === null };
+    return { known: await hydrateServers(records, cells, { withDeleted: false }), end, isLast };
   };
 }

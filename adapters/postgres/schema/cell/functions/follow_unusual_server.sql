@@ -6,8 +6,10 @@ begin
   if new.status in ('BUILD', 'ACTIVE', 'DELETED', 'CLOSED') then
     delete from unusual_servers where server_uuid = new.uuid;
   else
-    insert into unusual_servers (server_uuid, status) values (new.uuid, new.status)
-    on conflict (server_uuid) do update set status = excluded.status;
+    insert into unusual_servers (server_uuid, status, created_at, project_id)
+    values (new.uuid, new.status, new.created_at, new.project_id)
+    on conflict (server_uuid) do update
+    set status = excluded.status, created_at = excluded.created_at, project_id = excluded.project_id;
   end if;
   return null;
 end
