@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
+import { whyNoTarball } from "./check-tarball.ts";
 import type { LxdClient } from "./lxd-client.ts";
 import { LxdError } from "./lxd-error.ts";
 
@@ -13,6 +14,15 @@ export interface ExpectedLxdImage {
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
 const SUFFIXES = ["", ".tar.gz", ".tar.xz", ".tar"];
+
+/** An image in LXD as the source of a new container. */
+export interface ImageSource {
+  readonly type: "image";
+  readonly fingerprint: string;
+}
+
+/** LXD's words about a `metadata.yaml` that no LXD can use. */
+const BAD_METADATA = /^yaml: |Architecture isn't supported:/;
 
 interface ReadImage {
   readonly bytes: number;
@@ -67,7 +77,25 @@ export class LxdImages {
       return await this.#client.importImage(createReadStream(path), bytes, new AbortController().signal);
     } catch (error) {
       if (!(error instanceof LxdError) || error.code === "unavailable") throw error;
-      throw new LxdError("image", `image ${id} cannot be imported: ${error.message}`, { cause: error });
+      const why = await whyUnusable(path, error);
+      const words = why === null ? "cannot be imported" : `cannot be used: ${why}`;
+      throw new LxdError("image", `image ${id} ${words}: ${error.message}`, { isFinal: why !== null, cause: error });
+    }
+  }
+
+  /**
+   * Settles as the creation of a container from an image does. If LXD has refused it since no host could unpack the image, it rejects with a final error, so that
+   * no other host is tried.
+   */
+  async blamed({ fingerprint }: ImageSource, created: Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      await created;
+    } catch (error) {
+      const path = [...this.#read].find(([, { sha256 }]) => sha256 === fingerprint)?.[0];
+      const isUnpacking = error instanceof LxdError && error.code === "refused" && error.message.includes("Unpack");
+      const why = path === undefined || !isUnpacking ? null : await whyNoTarball(path, signal);
+      if (why === null) throw error;
+      throw new LxdError("image", `the image cannot be used: ${why}`, { isFinal: true, cause: error });
     }
   }
 
@@ -101,4 +129,9 @@ export class LxdImages {
     this.#read.set(path, read);
     return read;
   }
+}
+
+async function whyUnusable(path: string, { message }: LxdError): Promise<string | null> {
+  if (BAD_METADATA.test(message)) return "its metadata.yaml is wrong";
+  return whyNoTarball(path, new AbortController().signal);
 }

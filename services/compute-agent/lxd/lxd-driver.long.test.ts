@@ -1,8 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { driverContract } from "../../../test/contract/driver.contract.ts";
@@ -266,6 +267,26 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     expect(await driver.powersOf([guest])).toEqual(["missing"]);
   });
 
+  test.each([
+    ["text", "abort", "it is no whole tarball"],
+    ["nothing", "abort", "it is no whole tarball"],
+    ["half an image", "abort", "it is no whole tarball"],
+    ["no metadata.yaml", "abort", "metadata.yaml is not in it"],
+    ["no rootfs", "abort", "rootfs/ is not in it"],
+    ["an architecture that LXD does not know", "abort", "its metadata.yaml is wrong"],
+    ["another architecture than this host's", "reschedule", "isn't supported by this host"],
+  ] as const)("are built on no host from an image with %s, and leave nothing", async (what, failure, reason) => {
+    const imageRef = randomUUID();
+    const file = join(daemon.images, imageRef);
+    writeUnusableImage(file, what);
+    onTestFinished(() => rmSync(file));
+    const guest = guestOf("h1", "unusable/0");
+    const outcome = await prepare(guest, { server: { ...server(1), imageRef } });
+    expect(outcome).toEqual({ kind: "failed", failure, reason: expect.stringContaining(reason) });
+    await driver.destroy(guest);
+    expect(await driver.powersOf([guest])).toEqual(["missing"]);
+  });
+
   test("refuse a live move everywhere, since no host could receive one", async () => {
     const movedFrom = { ...guestOf("h1", "live/0"), by: "live-migrate" };
     const outcome = await prepare(guestOf("h2", "live/1"), { movedFrom });
@@ -281,6 +302,43 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     }
   });
 });
+
+type Flaw =
+  | "text"
+  | "nothing"
+  | "half an image"
+  | "no metadata.yaml"
+  | "no rootfs"
+  | "an architecture that LXD does not know"
+  | "another architecture than this host's";
+
+function writeUnusableImage(file: string, flaw: Flaw): void {
+  const image = contentOf(flaw);
+  if (image !== null) writeFileSync(file, image);
+  else writeFlawedTarball(file, flaw);
+}
+
+function contentOf(flaw: Flaw): string | Buffer | null {
+  if (flaw === "text") return "this is no image\n".repeat(100);
+  if (flaw === "nothing") return "";
+  if (flaw !== "half an image") return null;
+  const whole = readFileSync(join(daemon.images, `${TICKING_IMAGE_ID}.tar.gz`));
+  return whole.subarray(0, whole.length / 2);
+}
+
+function writeFlawedTarball(file: string, flaw: Flaw): void {
+  const content = mkdtempSync(join(tmpdir(), "berth-unusable-"));
+  const ofOther = process.arch === "arm64" ? "x86_64" : "aarch64";
+  const architecture = flaw === "an architecture that LXD does not know" ? "abacus" : ofOther;
+  const metadata = `architecture: ${architecture}\ncreation_date: 1700000000\n`;
+  try {
+    if (flaw !== "no rootfs") mkdirSync(join(content, "rootfs"));
+    if (flaw !== "no metadata.yaml") writeFileSync(join(content, "metadata.yaml"), metadata);
+    execFileSync("tar", ["czf", file, "-C", content, "."]);
+  } finally {
+    rmSync(content, { recursive: true, force: true });
+  }
+}
 
 /** Shuts a container down without an order of the driver, as its owner does from within. */
 async function halt({ host, attemptId }: GuestName): Promise<void> {

@@ -3,7 +3,7 @@ import { copyContainer } from "../../../adapters/lxd/copy-container.ts";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
-import { LxdImages } from "../../../adapters/lxd/lxd-images.ts";
+import { type ImageSource, LxdImages } from "../../../adapters/lxd/lxd-images.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { parseNumberList } from "../../../core/discovery/parse-values.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
@@ -188,7 +188,7 @@ export class LxdDriver implements Driver {
         const from = await this.#imageSource(order, control);
         control.signal.throwIfAborted();
         control.onStep("create");
-        await this.#create(order, from, made, control.signal);
+        await this.#images.blamed(from, this.#create(order, from, made, control.signal), control.signal);
         return order.movedFrom === null ? null : TAKES_NO_DISK;
       });
       return { kind: "prepared", ...(listensAt !== null && { listensAt }) };
@@ -349,7 +349,7 @@ export class LxdDriver implements Driver {
     await container.destroy();
   }
 
-  async #imageSource({ server }: PrepareOrder, control: PrepareControl): Promise<object> {
+  async #imageSource({ server }: PrepareOrder, control: PrepareControl): Promise<ImageSource> {
     control.onStep("image");
     const expected = withFinalErrors(() => expectedLxdImageOf(server));
     return { type: "image", fingerprint: await this.#images.fingerprint(expected, control.signal) };

@@ -30,7 +30,7 @@ import {
   type MachineDefaults,
   machineOf,
 } from "./machine-of-server.ts";
-import { readKernel } from "./read-kernel.ts";
+import { blameKernel, readKernel } from "./read-kernel.ts";
 import {
   baseMark,
   displayMark,
@@ -114,9 +114,9 @@ export async function prepareGuest(
   // The ports of a moved server belong to its present guest until this one is started.
   if (order.movedFrom === null) await options.functions.connect(guest, control.signal);
   // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
-  await guest.boot(options.program, {
-    ...{ isReceiving: receives !== null, hasDevices: order.movedFrom === null },
-    signal: control.signal,
+  const toBoot = { isReceiving: receives !== null, hasDevices: order.movedFrom === null, signal: control.signal };
+  await guest.boot(options.program, toBoot).catch((error: unknown) => {
+    throw blameKernel(error, built.machine.kernel);
   });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.
