@@ -39,7 +39,7 @@ describe.runIf(hasRealCloud && hasOpenstackClient)(
     });
 
     test(`does what an administrator asks in a session of ${commandsOf(REAL_SESSION)} commands`, {
-      timeout: 1_800_000,
+      timeout: 5_400_000,
     }, async () => {
       expect(await runSession(REAL_SESSION, { oldest, newest }, kept)).toEqual([]);
     });

@@ -12,13 +12,20 @@ export interface SessionClients {
 const SILENT = /503[\s\S]*does not answer/;
 const TRIES_MAX = 5;
 
-/** Runs the steps one after the other, also after one that failed, and returns what was wrong. `kept` stores what `{name}` stands for. */
+/**
+ * Runs the steps one after the other, also after one that failed, and returns what was wrong. Each fault is printed when it is found, since the rest
+ * may take a quarter of an hour. `kept` stores what `{name}` stands for.
+ */
 export async function runSession(
   steps: readonly Step[],
   { oldest, newest }: SessionClients,
   kept = new Map<string, string>(),
 ): Promise<readonly string[]> {
   const wrong: string[] = [];
+  const note = (fault: string) => {
+    wrong.push(fault);
+    process.stdout.write(`wrong: ${fault}\n`);
+  };
   // A busy machine takes long, and each look starts a command.
   const patience = { everyMs: 1_000, withinMs: 300_000 };
 
@@ -65,11 +72,11 @@ export async function runSession(
     if (step.kind !== "command") {
       const settled =
         step.kind === "settle" ? settle(step.server, step.status) : settleVolume(step.volume, step.status);
-      await settled.catch((error: unknown) => wrong.push(String(error)));
+      await settled.catch((error: unknown) => note(String(error)));
       continue;
     }
     const fault = await judge(step);
-    if (fault !== null) wrong.push(fault);
+    if (fault !== null) note(fault);
   }
   return wrong;
 }
