@@ -29,7 +29,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
           requireFacts(route);
         });
         scope.addHook("onRequest", (request, reply, next) => {
-          const { project, isLegacy } = urlBaseOf(request, prefix);
+          const { project, isLegacy, untilMinor } = urlBaseOf(request, prefix);
           const minor = isLegacy ? MINOR_MIN : negotiate(request, reply);
           if (request.routeOptions.config.public === true) {
             request.call = {
@@ -46,7 +46,8 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
             if (outcome.kind !== "known") return next(refused(reply, outcome));
             const fault = project === null ? null : explainOtherProject(project, outcome.identity);
             if (fault !== null) return next(fault);
-            if (hasEmptyEnd(request, prefix)) return next(notFound("The resource could not be found."));
+            if (hasEmptyEnd(request, prefix) || minor > (untilMinor ?? minor))
+              return next(notFound("The resource could not be found."));
             const identity = judgedBy(routes.policy, outcome.identity);
             request.call = {
               requestId: request.id,

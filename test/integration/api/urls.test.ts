@@ -60,6 +60,43 @@ describe("a URL with the caller's project", () => {
   });
 });
 
+describe("os-volumes_boot, with which gophercloud creates servers that boot from volumes", () => {
+  it("is another name of the servers, whose answers name them", async () => {
+    const body = { server: { name: "boot", flavorRef: "1" } };
+    for (const base of ["/v2.1", `/v2.1/${PROJECT}`, "/compute/v2.1", `/v2/${PROJECT}`]) {
+      const created = await rig.post(`${base}/os-volumes_boot`, body, OWNER);
+      expect(created.statusCode, created.body).toBe(202);
+      const { id, links } = created.json().server;
+      const self = `http://localhost:80${base}/servers/${id}`;
+      expect([created.headers.location, links[0].href]).toEqual([self, self]);
+      const shown = (await rig.get(`${base}/os-volumes_boot/${id}`, OWNER)).json();
+      expect(shown).toEqual((await rig.get(`${base}/servers/${id}`, OWNER)).json());
+      for (const list of ["", "/detail"]) {
+        const page = (await rig.get(`${base}/os-volumes_boot${list}?limit=1`, OWNER)).json();
+        expect(page).toEqual((await rig.get(`${base}/servers${list}?limit=1`, OWNER)).json());
+        expect(page.servers_links[0].href).toContain(`${base}/servers${list}?`);
+      }
+      const locked = await rig.post(`${base}/os-volumes_boot/${id}/action`, { lock: null }, OWNER);
+      expect([locked.statusCode, locked.body]).toEqual([202, ""]);
+      await rig.post(`${base}/os-volumes_boot/${id}/action`, { unlock: null }, OWNER);
+      expect((await rig.delete(`${base}/os-volumes_boot/${id}`, OWNER)).statusCode).toBe(204);
+    }
+  });
+
+  it("ends after 2.102, has seven routes, and is refused as the servers are", async () => {
+    const at = (minor: number) => ({ ...OWNER, "openstack-api-version": `compute 2.${minor}` });
+    expect((await rig.get("/v2.1/os-volumes_boot", at(102))).statusCode).toBe(200);
+    for (const path of ["os-volumes_boot", "os-volumes_boot/detail"])
+      expect((await rig.get(`/v2.1/${path}`, at(103))).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/servers", at(103))).statusCode).toBe(200);
+    for (const path of ["os-volumes_boot/1/ips", "os-volumes_boots", "os-volumes_boot/1/action/x"])
+      expect((await rig.get(`/v2.1/${path}`, OWNER)).statusCode).toBe(404);
+    expect((await rig.get("/v2.1/os-volumes_boot")).statusCode).toBe(401);
+    expect((await rig.get(`/v2.1/${OTHER}/os-volumes_boot`, OWNER)).statusCode).toBe(400);
+    expect((await rig.call({ method: "PATCH", url: "/v2.1/os-volumes_boot", headers: OWNER })).statusCode).toBe(405);
+  });
+});
+
 describe("the versions", () => {
   it("are listed with the legacy one first, and described one by one", async () => {
     const { versions } = (await rig.get("/")).json();

@@ -25,5 +25,11 @@ test("a test that Nova passes and Berth fails, skips or does not run is named, w
 
 test("tests that Nova does not pass are not compared", () => {
   const nova = [verdict("a", "failed"), verdict("b", "skipped")];
-  expect(worseThanNova({ nova, berth: [] })).toEqual({ named: [], others: [] });
+  expect(worseThanNova({ nova, berth: [] })).toEqual({ named: [], others: [], incomparable: [] });
+});
+
+test("a class that could not begin with Nova alone is told", () => {
+  const nova = ["setUpClass (a)", "setUpClass (b)"].map((name) => verdict(name, "failed"));
+  const berth = [verdict("setUpClass (b)", "failed")];
+  expect(worseThanNova({ nova, berth }).incomparable).toEqual(["setUpClass (a)"]);
 });

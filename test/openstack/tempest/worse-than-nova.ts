@@ -11,11 +11,13 @@ const NAMED: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * Returns the tests that pass with Nova and not with Berth, each with the last words of its failure, or with the reason why this is known. A test that
- * Nova passes and Berth skips or does not run counts, too.
+ * Nova passes and Berth skips or does not run counts, too. `incomparable`: the classes that could not begin with Nova alone, so that none of their
+ * tests is compared.
  */
 export function worseThanNova(all: Readonly<Record<"berth" | "nova", readonly TempestVerdict[]>>): {
   readonly named: readonly string[];
   readonly others: readonly string[];
+  readonly incomparable: readonly string[];
 } {
   const passing = new Set(all.nova.filter(({ kind }) => kind === "passed").map(({ test }) => test));
   const own = new Map(all.berth.map((one) => [one.test, one]));
@@ -27,5 +29,8 @@ export function worseThanNova(all: Readonly<Record<"berth" | "nova", readonly Te
     if (reason !== undefined) named.push(`${test}: ${reason}`);
     else others.push(`${test}: ${verdict?.kind ?? "not run"}: ${(verdict?.text ?? "").trim().slice(-500)}`);
   }
-  return { named, others };
+  const incomparable = all.nova
+    .filter(({ test, kind }) => test.startsWith("setUpClass") && kind === "failed" && own.get(test)?.kind !== "failed")
+    .map(({ test }) => test);
+  return { named, others, incomparable };
 }
