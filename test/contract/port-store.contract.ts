@@ -248,7 +248,7 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       expect(await store.ports([foreign.id])).toMatchObject([{ binding: { serverUuid: other } }]);
     });
 
-    test("ports are not given up for a server that the API database does not show as gone, whoever says that it has ended", async () => {
+    test("ports are not given up for a server that the API database shows as living, whoever says that it has ended", async () => {
       const [living, cancelled, unknown] = [serverSpec(1).uuid, serverSpec(2).uuid, randomUUID()];
       await requests.accept([serverSpec(1), serverSpec(2)]);
       await requests.cancel(cancelled, "req-1");
@@ -259,7 +259,8 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       );
       await store.endServers(servers);
       const left = await store.listPorts({ projectId: null, limit: 9 });
-      expect(left.map(({ binding }) => binding?.serverUuid).sort()).toEqual(servers.toSorted());
+      // The unknown one was never accepted.
+      expect(left.map(({ binding }) => binding?.serverUuid).sort()).toEqual([living, cancelled].sort());
     });
 
     test("the sweep ends the ports of deleted servers, and of those that nobody knows when they are old", async () => {

@@ -126,7 +126,8 @@ export class MemoryPortStore implements PortStore, MemberPorts {
 
   async endServers(serverUuids: readonly string[]): Promise<void> {
     const records = await this.#requests.requests(serverUuids);
-    const ended = new Set(records.flatMap(({ serverUuid, state }) => (state === "deleted" ? [serverUuid] : [])));
+    const living = new Set(records.flatMap(({ serverUuid, state }) => (state === "deleted" ? [] : [serverUuid])));
+    const ended = new Set(serverUuids.filter((uuid) => !living.has(uuid)));
     for (const port of this.#ports.values()) if (ended.has(port.binding?.serverUuid ?? "")) this.#end(port);
   }
 

@@ -108,8 +108,8 @@ export class PostgresPortStore implements PortStore {
   }
 
   async endServers(serverUuids: readonly string[]): Promise<void> {
-    const isOver = `p.server_uuid in (
-      select r.server_uuid from requests r where r.server_uuid = any ($1::uuid[]) and r.state = 'deleted')`;
+    const isOver = `p.server_uuid = any ($1::uuid[])
+      and not exists (select from requests r where r.server_uuid = p.server_uuid and r.state <> 'deleted')`;
     await this.#end("end_servers_of_ports", isOver, [onlyUuids(serverUuids)]);
   }
 

@@ -72,8 +72,8 @@ export interface PortStore {
    */
   unbindPorts(ids: readonly string[], serverUuid: string, boundUntilMs?: number): Promise<void>;
   /**
-   * Gives up the ports of those of these servers that the API database shows as gone: ports that were made for them are removed, and the others are released. A cell tells
-   * of the ends of its servers, and may be wrong about those of other cells. Repeatable.
+   * Gives up the ports of those of these servers that the API database shows as gone or does not know: ports that were made for them are removed, and the others are
+   * released. A cell tells of the ends of its servers, and may be wrong about those of other cells. Repeatable.
    */
   endServers(serverUuids: readonly string[]): Promise<void>;
   /**

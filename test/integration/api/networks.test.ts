@@ -78,6 +78,7 @@ test("a server gets a port with an address, which it shows everywhere, until it 
   });
   const found = async (ip: string) => (await rig.get(`/v2.1/servers?ip=${ip}`, as("p"))).json().servers.length;
   expect([await found(address.replaceAll(".", "\\.")), await found("192.0.2.1")]).toEqual([1, 0]);
+  expect((await rig.delete(`/v2.1/servers/${id}`, as("p"))).statusCode).toBe(204);
   await rig.tellDeleted("north", id);
   await eventually("the port's end", async () => (await portsOf(id)).length === 0);
 });
