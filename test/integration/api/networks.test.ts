@@ -164,6 +164,22 @@ test("an interface comes with an address and goes with it, and a refused one lea
   expect(await addresses(id)).toHaveLength(1);
 });
 
+test("a server gets only so many ports, also by calls at the same time, so that it cannot take every address", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
+  const { id: uuid } = await network();
+  const id = await active({ networks: Array.from({ length: 62 }, () => ({ uuid })) });
+  const attach = () => rig.post(`/v2.1/servers/${id}/os-interface`, { interfaceAttachment: {} }, as("p"));
+  const answers = await Promise.all(Array.from({ length: 5 }, attach));
+  expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 200, 403, 403, 403]);
+  const last = await attach();
+  expect([last.statusCode, last.json().forbidden.message]).toEqual([
+    403,
+    "Maximum number of ports exceeded: a server has at most 64. Detach one that it does not need.",
+  ]);
+  // A call that is refused leaves no port behind.
+  expect([(await addresses(id)).length, (await read("ports")).ports.length]).toEqual([64, 64]);
+});
+
 test("ports are found by their fields, renamed, and shown only to their project", async () => {
   const id = await boot();
   const [port] = await portsOf(id);

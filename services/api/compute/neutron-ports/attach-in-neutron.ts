@@ -10,6 +10,7 @@ import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
 import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
+import { refuseManyPorts } from "../server-interfaces/refuse-many-ports.ts";
 import { WaysOnHost } from "../server-interfaces/ways-on-host.ts";
 import {
   deviceOwner,
@@ -68,6 +69,7 @@ export async function attachInNeutron(
         const { spec: present } = served.server;
         if (served.host !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
         if (present.ports.some(({ portId }) => portId === port.id)) throw conflict(`Port ${port.id} is still in use.`);
+        refuseManyPorts(present);
         const groups = groupsToAttach(present, served.mapping, port);
         const way = groups.length === 0 ? new Map<string, string>() : await ways.next(host, groups, lacking);
         if (way === "again") return way;

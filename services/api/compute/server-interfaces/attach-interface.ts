@@ -19,6 +19,7 @@ import { alignInterfaces } from "./align-interfaces.ts";
 import { removePort, restoreInterfaces } from "./detach-interface.ts";
 import type { AttachBody } from "./interface-schemas.ts";
 import { patchServer, type ServedServer } from "./patch-server.ts";
+import { refuseManyPorts } from "./refuse-many-ports.ts";
 import { WaysOnHost } from "./ways-on-host.ts";
 
 const TAG_FROM_MINOR = 49;
@@ -39,6 +40,7 @@ export async function attachInterface(
 ): Promise<ServerPort> {
   refuseBody(call, body);
   const target = await findTarget(deps, call, { id, action: "attach_interface" });
+  refuseManyPorts(target.server.spec);
   const attached =
     deps.neutron === null
       ? await attachOwn(deps, call, target, body)
@@ -101,6 +103,7 @@ async function attachPort(
   try {
     await patchServer(target, async (served, lacking) => {
       if (isOwn(served)) throw inUse();
+      refuseManyPorts(served.server.spec);
       const groups = groupsToAttach(served.server.spec, served.mapping, port);
       if (groups.length === 0) return attachWithoutClaim(served, attached);
       const way = await ways.next(served.host, groups, lacking);
@@ -131,7 +134,10 @@ async function attachFresh(
   if (port === undefined) throw notFound(`Network ${SIMPLE_NETWORK.id} could not be found.`);
   const attached = serverPortOf(port, tag);
   try {
-    await patchServer(target, async (served) => attachWithoutClaim(served, attached));
+    await patchServer(target, async (served) => {
+      refuseManyPorts(served.server.spec);
+      return attachWithoutClaim(served, attached);
+    });
   } catch (error) {
     if (error instanceof Fault && error.status < 500) await networkPorts?.deletePort(port.id);
     throw error;

@@ -1,12 +1,12 @@
 import { Type } from "typebox";
 import { Flag, Metadata, Name, Uuid, WholeNumber } from "../../http/schema.ts";
+import { SERVER_PORTS_MAX } from "../server-interfaces/refuse-many-ports.ts";
 import { Personality } from "./personality.ts";
 import { SchedulerHints } from "./scheduler-hints.ts";
 import { Address, Description, DiskConfig, Tags, TrustedCertificates, UserData } from "./server-fields.ts";
 
 const COUNT_MAX = 2_147_483_647;
 
-const NETWORKS_MAX = 64;
 const DISKS_MAX = 256;
 /** A network to connect to. Only ports are supported. */
 const Network = Type.Object(
@@ -33,7 +33,7 @@ export const CreateServerBody = Type.Object(
         metadata: Type.Optional(Metadata),
         availability_zone: Type.Optional(Name),
         networks: Type.Optional(
-          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Network, { maxItems: NETWORKS_MAX })]),
+          Type.Union([Type.Literal("none"), Type.Literal("auto"), Type.Array(Network, { maxItems: SERVER_PORTS_MAX })]),
         ),
         host: Type.Optional(Name),
         hostname: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
