@@ -17,6 +17,8 @@ export interface GuestVolume {
   readonly replacedBy?: string | undefined;
   /** The volume that is about to replace it. Absent for none. */
   readonly replacement?: VolumeReplacement | undefined;
+  /** Whether an agent was disconnecting it when it died. Absent otherwise. Until somebody has said that the guest does not have it, it is the server's, and the guest has it at its next start. */
+  readonly isLeaving?: boolean | undefined;
 }
 
 /** The replacement of a volume by another one. `isDecided`: the guest uses the other one, or is about to. */

@@ -39,6 +39,11 @@ export function driverWarnings(logger: Logger) {
         { host, serverUuid, attemptId, err: error },
         "the state of a guest could not be found out, so the guest is left alone",
       ),
+    onVolumesLeft: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
+      logger.warn(
+        { host, serverUuid, attemptId, err: error },
+        "a guest lacks a volume of its server, since the agent ended or failed in the middle of connecting it, and cannot get it now; it gets the volume when it is stopped and started, unless the order to connect it is repeated before",
+      ),
     onInterfacesLeft: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.warn(
         { host, serverUuid, attemptId, err: error },

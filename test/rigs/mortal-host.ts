@@ -56,7 +56,10 @@ export class MortalHost {
   name: GuestName;
   driver: QemuDriver;
 
-  constructor(host: string, image = quickNanoImage()) {
+  readonly #hasVolumes: boolean;
+
+  constructor(host: string, image = quickNanoImage(), { hasVolumes = false } = {}) {
+    this.#hasVolumes = hasVolumes;
     this.dir = makeQemuGuestsDir(image);
     this.name = { host, serverUuid: SERVER.uuid, attemptId: `${randomUUID()}/0` };
     this.driver = this.#open();
@@ -149,7 +152,9 @@ export class MortalHost {
   }
 
   #open(): QemuDriver {
-    return qemuDriverIn(this.dir, { shutdownMs: 10_000 });
+    const { volumes } = this.dir;
+    const volumeDirs = this.#hasVolumes ? { volumeDir: volumes, volumeMounts: volumes } : {};
+    return qemuDriverIn(this.dir, { shutdownMs: 10_000, ...volumeDirs });
   }
 
   async remove(): Promise<void> {

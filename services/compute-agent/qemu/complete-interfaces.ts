@@ -1,13 +1,9 @@
 import { type NamedInterface, plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import type { QemuGuest, QemuMonitor } from "../../../adapters/qemu/qemu-guest.ts";
-import { queryMigration, UNDER_WAY } from "../../../adapters/qemu/transfer.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { unlessAborted } from "../../../runtime/unless-aborted.ts";
-import { STALLED } from "./found-power-of.ts";
+import { changeableMonitor } from "./changeable-monitor.ts";
 import { namedInterfaces, whyUnfit } from "./guest-interfaces.ts";
-
-/** Guests in these states have begun to run here, and their QEMU can change their devices. */
-const CHANGEABLE: readonly string[] = ["running", "paused", STALLED];
 
 type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" | "serveMetadata">;
 
@@ -20,16 +16,9 @@ type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" 
  * and the links to the metadata address that are being opened.
  */
 export async function completeInterfaces(guest: CompletedGuest, signal: AbortSignal): Promise<void> {
-  const { isSuspended, receives, handedTo, machine } = guest.record;
-  if (isSuspended || receives !== null || handedTo !== null) return;
-  const monitor: QemuMonitor = {
-    async execute(...command) {
-      signal.throwIfAborted();
-      return unlessAborted(guest.execute(...command), signal);
-    },
-  };
-  if (!CHANGEABLE.includes(await unlessAborted(guest.state(), signal))) return;
-  if (UNDER_WAY.includes((await queryMigration(monitor)).status ?? "none")) return;
+  const monitor = await changeableMonitor(guest, signal);
+  if (monitor === null) return;
+  const { machine } = guest.record;
   const failures: QemuError[] = [];
   const isDone = async (change: Promise<void>): Promise<boolean> => {
     try {

@@ -31,9 +31,10 @@ export async function giveVolume(
   const volumes = volumePlaces(
     [...before.map((one) => one.volumeId).filter((id) => id !== volumeId), volumeId],
     before,
-  ).map((place) => (place.volumeId === volumeId ? reachedBy(place, volume) : place));
+  ).map((place) => (place.volumeId === volumeId ? reachedBy(staying(place), volume) : place));
   const isNew = volumes.length > before.length;
-  if (isNew || volume.inCinder) await guest.change({ volumes });
+  const wasLeaving = before.some((one) => one.volumeId === volumeId && one.isLeaving === true);
+  if (isNew || wasLeaving || volume.inCinder) await guest.change({ volumes });
   const place = volumes.find((one) => one.volumeId === volumeId);
   if (!hasQemu || place === undefined) return;
   try {
@@ -45,7 +46,10 @@ export async function giveVolume(
   }
 }
 
-/** Disconnects a volume from the guest. The record names the volume until QEMU does not have it. */
+/**
+ * Disconnects a volume from the guest. The record names the volume until QEMU does not have it, and says before QEMU is asked to release it that it leaves, so that an agent that dies in between does not
+ * leave its next process to connect it again.
+ */
 export async function takeVolume(guest: QemuGuest, volumeId: string, signal: AbortSignal): Promise<void> {
   const { volumes = [] } = guest.record;
   const isKnown = volumes.some((one) => one.volumeId === volumeId);
@@ -54,20 +58,38 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
     // A host that was fenced was not told to give a replacement up.
     if (volumes.some((one) => one.volumeId === volumeId && one.replacement !== undefined))
       await endVolumeCopy(guest, volumeId);
-    await unplugVolume(guest, volumeId, signal);
+    const record = (change: (volume: GuestVolume) => GuestVolume) =>
+      guest.change({ volumes: volumes.map((one) => (one.volumeId === volumeId ? change(one) : one)) });
+    if (isKnown) await record((one) => ({ ...one, isLeaving: true }));
+    try {
+      await unplugVolume(guest, volumeId, signal);
+    } catch (error) {
+      // The caller hears that the guest keeps the volume.
+      if (isKnown) await record(staying);
+      throw error;
+    }
   }
   if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId) });
 }
 
-/** Connects all volumes that the record names to the guest's QEMU, which must exist. Does nothing for those that QEMU has. */
+const staying = ({ isLeaving: _, ...volume }: GuestVolume): GuestVolume => volume;
+
+/**
+ * Connects all volumes that the record names to the guest's QEMU, which must exist, also those that an agent was disconnecting when it died: nobody has said that the guest does not have them, so they are
+ * its server's still. Does nothing for those that QEMU has.
+ */
 export async function plugVolumes(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
   await endReplacements(guest);
-  for (const volume of guest.record.volumes ?? []) {
-    const { volumeId, connection } = volume;
-    const reached = { inCinder: connection !== undefined, connection: connection ?? "" };
-    const known = { volumeId, sizeBytes: 0, isRoot: false, imageRef: "", ...reached };
-    await plugVolume(guest, volume, () => ensureFile(files, known, { mayCreate: false }));
-  }
+  const { volumes = [] } = guest.record;
+  if (volumes.some(({ isLeaving }) => isLeaving === true)) await guest.change({ volumes: volumes.map(staying) });
+  for (const volume of volumes) await plugVolume(guest, volume, () => recordedFile(files, volume));
+}
+
+/** The file of a volume that a guest's record names. */
+export function recordedFile(files: VolumeFiles | null, { volumeId, connection }: GuestVolume): Promise<VolumeFile> {
+  const reached = { inCinder: connection !== undefined, connection: connection ?? "" };
+  const known = { volumeId, sizeBytes: 0, isRoot: false, imageRef: "", ...reached };
+  return ensureFile(files, known, { mayCreate: false });
 }
 
 /** A QEMU that does not have a volume yet has no copy of it either: it gets the one for which the record is decided. */

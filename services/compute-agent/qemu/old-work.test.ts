@@ -3,7 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import type { VolumeFile } from "../../../adapters/qemu/mounted-volumes.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import { StorageGate } from "../../../runtime/storage-gate.ts";
@@ -20,6 +23,9 @@ let guest: QemuGuest;
 let work: OldWork;
 let unknown: unknown[];
 let kept: unknown[];
+let lacking: unknown[];
+/** Finds the file of a volume. */
+let fileOf: () => Promise<VolumeFile>;
 /** Whether the guest's record has not been read, and what its reading waits for. */
 let isUnread: boolean;
 let reading: Promise<void>;
@@ -32,6 +38,8 @@ beforeEach(async () => {
   guest = await QemuGuest.create(dir, guestRecord({ ...NAME, hasRun: true, copiesTo: join(dir, "x.part") }));
   unknown = [];
   kept = [];
+  lacking = [];
+  fileOf = async () => ({ path: "/volumes/one", format: "raw" });
   isUnread = false;
   reading = Promise.resolve();
   const findLeft = async () => {
@@ -45,6 +53,8 @@ beforeEach(async () => {
     snapshots: new SnapshotStore(dir, ".qcow2", images),
     calledOff: new CalledOffMoves(clock, async () => undefined),
     onUnknown: (_, error) => unknown.push(error),
+    volumes: { fileOf: () => fileOf() } as unknown as VolumeFiles,
+    onVolumesLeft: (_, error) => lacking.push(error),
     onInterfacesLeft: (_, error) => kept.push(error),
   });
 });
@@ -130,7 +140,7 @@ describe("a guest that an agent has asked to release two interfaces before it di
   test("is not waited for by an order that ends it or names its interfaces, and the next order asks it again", async () => {
     const ended = work.endOfLastProcess(NAME);
     await heard;
-    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    expect(await work.atRest(NAME, { skipsDevices: true })).toBe(guest);
     await ended;
     expect([changes.length, interfaces(), kept]).toEqual([2, [first, second], []]);
     devices.clear();
@@ -145,14 +155,14 @@ describe("a guest that an agent has asked to release two interfaces before it di
     });
     const ended = work.endOfLastProcess(NAME);
     await heard;
-    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    expect(await work.atRest(NAME, { skipsDevices: true })).toBe(guest);
     await ended;
     expect([interfaces(), kept]).toEqual([[first, second], []]);
   });
 
   test("is not waited for by such an order that is the first to read its record", async () => {
     isUnread = true;
-    expect(await work.atRest(NAME, { skipsInterfaces: true })).toBe(guest);
+    expect(await work.atRest(NAME, { skipsDevices: true })).toBe(guest);
     expect(changes).toEqual([]);
     devices.clear();
     await work.atRest(NAME);
@@ -163,7 +173,7 @@ describe("a guest that an agent has asked to release two interfaces before it di
     const read = Promise.withResolvers<void>();
     reading = read.promise;
     const ended = work.endOfLastProcess(NAME);
-    const ordered = work.atRest(NAME, { skipsInterfaces: true });
+    const ordered = work.atRest(NAME, { skipsDevices: true });
     await new Promise((resolve) => setImmediate(resolve));
     read.resolve();
     expect(await ordered).toBe(guest);
@@ -201,5 +211,76 @@ describe("a guest that an agent has asked to release two interfaces before it di
     work.forget(NAME);
     await ended;
     expect([changes.length, interfaces(), kept]).toEqual([2, [first, second], []]);
+  });
+});
+
+describe("a guest whose QEMU lacks volumes of its record", () => {
+  const [own, leaving, replaced] = [1, 2, 3].map((number) => `0000feed-0000-4000-8000-00000000000${number}`) as [
+    string,
+    string,
+    string,
+  ];
+  /** The devices that QEMU has got. */
+  let added: string[];
+
+  beforeEach(async () => {
+    const replacement = { by: own, connection: "", former: undefined, node: null, isDecided: false };
+    await guest.change({
+      copiesTo: undefined,
+      volumes: [
+        { volumeId: own, target: 1, lun: 0 },
+        { volumeId: leaving, target: 2, lun: 0, isLeaving: true },
+        { volumeId: replaced, target: 3, lun: 0, replacement },
+      ],
+    });
+    added = [];
+    vi.spyOn(guest, "state").mockResolvedValue("running");
+    vi.spyOn(guest, "execute").mockImplementation(async (command, args) => {
+      if (command === "query-migrate") return {};
+      if (command === "device_add") added.push((args as { readonly id: string }).id);
+      return command === "qom-list" ? added.map((name) => ({ name })) : [];
+    });
+  });
+
+  test("gets those that no agent was disconnecting or replacing, since conductors repeat these orders", async () => {
+    await work.endOfLastProcess(NAME);
+    expect([added, lacking]).toEqual([[`volume-${own}`], []]);
+    await work.endOfLastProcess(NAME);
+    expect(added).toHaveLength(1);
+  });
+
+  test("is not waited for by an order that starts it while the storage is silent, and the next order gives it the volume", async () => {
+    const { promise: asked, resolve: asks } = Promise.withResolvers<void>();
+    fileOf = () => {
+      asks();
+      return new Promise(() => undefined);
+    };
+    const ended = work.endOfLastProcess(NAME);
+    await asked;
+    expect(await work.atRest(NAME, { skipsDevices: true })).toBe(guest);
+    await ended;
+    expect([added, lacking]).toEqual([[], []]);
+    fileOf = async () => ({ path: "/volumes/one", format: "raw" });
+    await work.atRest(NAME);
+    expect(added).toEqual([`volume-${own}`]);
+  });
+
+  test("obeys its orders without one that cannot be connected, of which the operator is told", async () => {
+    fileOf = async () => {
+      throw new QemuError("storage", "/volumes/one is missing");
+    };
+    await work.endOfLastProcess(NAME);
+    expect(lacking).toMatchObject([{ message: "/volumes/one is missing" }]);
+    expect(await work.atRest(NAME)).toBe(guest);
+    expect([added, lacking.length]).toEqual([[], 1]);
+  });
+
+  test.each([
+    ["has no QEMU", "absent"],
+    ["was handed over", "postmigrate"],
+  ])("is left as it is when it %s", async (_, state) => {
+    vi.spyOn(guest, "state").mockResolvedValue(state);
+    await work.endOfLastProcess(NAME);
+    expect([added, lacking]).toEqual([[], []]);
   });
 });

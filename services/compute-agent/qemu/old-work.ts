@@ -1,9 +1,11 @@
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
 import { completeInterfaces } from "./complete-interfaces.ts";
+import { completeVolumes } from "./complete-volumes.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import type { KnownGuests } from "./known-guests.ts";
 import { endOldSnapshot } from "./snapshot-guest.ts";
@@ -14,23 +16,27 @@ interface OldWorkDeps {
   readonly calledOff: CalledOffMoves;
   /** Called for each guest whose old work cannot be ended now. */
   readonly onUnknown: (guest: GuestName, error: unknown) => void;
+  /** The files of volumes. Null on a host that has none. */
+  readonly volumes: VolumeFiles | null;
+  /** Called for each guest that lacks volumes of its record and cannot get them. */
+  readonly onVolumesLeft: (guest: GuestName, error: unknown) => void;
   /** Called for each guest whose interfaces differ from its record and cannot be changed. */
   readonly onInterfacesLeft: (guest: GuestName, error: unknown) => void;
 }
 
 /**
  * What was begun for guests and has no end: the moves and the copies of disks of the agent's last process, of which a conductor repeats its orders, and those that could not be
- * ended when they failed; and the changes of interfaces of the last process, which nobody repeats, so they are completed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
+ * ended when they failed; and the changes of interfaces of the last process, which nobody repeats, and volumes that the guest lacks, so they are completed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
  */
 export class OldWork {
   readonly #deps: OldWorkDeps;
   /** The guests whose old work is being ended. */
   readonly #ending = new Map<string, Promise<void>>();
-  /** The guests whose interfaces are being completed. */
+  /** The guests whose volumes and interfaces are being completed. */
   readonly #completing = new Map<string, AbortController>();
-  /** The guests with an order that does not wait for their interfaces, or waits for them no longer. A guest has one order at a time. */
+  /** The guests with an order that does not wait for their volumes and interfaces, or waits for them no longer. A guest has one order at a time. */
   readonly #skipping = new Set<string>();
-  /** The guests whose interfaces could not be compared with the record yet, since their QEMU did not answer, or an order came before. */
+  /** The guests whose volumes and interfaces could not be compared with the record yet, since their QEMU did not answer, or an order came before. */
   readonly #uncompared = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -47,24 +53,24 @@ export class OldWork {
   }
 
   /**
-   * The guest, when all its old work has ended. Rejects if that cannot be done now. The interfaces of a guest that ends or starts are not
-   * completed first (`skipsInterfaces`): a guest may need 10 s to release some, and a QEMU that is silent longer. Nor does the next order of a guest wait for them in the
+   * The guest, when all its old work has ended. Rejects if that cannot be done now. The volumes and interfaces of a guest that ends or starts are not
+   * completed first (`skipsDevices`): a guest may need 10 s to release some interfaces, and a QEMU or a storage that is silent longer. Nor does the next order of a guest wait for them in the
    * turn of one that is no longer wanted: if the order's signal is raised, this rejects without having completed them.
    */
   async atRest(
     name: GuestName,
-    { skipsInterfaces = false, signal }: { readonly skipsInterfaces?: boolean; readonly signal?: AbortSignal } = {},
+    { skipsDevices = false, signal }: { readonly skipsDevices?: boolean; readonly signal?: AbortSignal } = {},
   ): Promise<QemuGuest> {
     const skip = () => {
       this.#skipping.add(keyOf(name));
       this.#completing.get(keyOf(name))?.abort(new Error("the guest was given an order"));
     };
-    if (skipsInterfaces || signal?.aborted) skip();
+    if (skipsDevices || signal?.aborted) skip();
     else signal?.addEventListener("abort", skip, { once: true });
     try {
       const guest = await this.#withoutOldWork(name);
-      if (!skipsInterfaces && this.#uncompared.has(keyOf(name)))
-        await this.#once(name, () => this.#completeInterfaces(name, guest));
+      if (!skipsDevices && this.#uncompared.has(keyOf(name)))
+        await this.#once(name, () => this.#completeDevices(name, guest));
       signal?.throwIfAborted();
       return guest;
     } finally {
@@ -121,11 +127,11 @@ export class OldWork {
       this.#uncompared.add(keyOf(name));
       return;
     }
-    await this.#completeInterfaces(name, guest);
+    await this.#completeDevices(name, guest);
   }
 
-  /** Never rejects: a guest without one of its interfaces obeys its orders all the same. */
-  async #completeInterfaces(name: GuestName, guest: QemuGuest): Promise<void> {
+  /** Never rejects: a guest without one of its volumes or interfaces obeys its orders all the same. */
+  async #completeDevices(name: GuestName, guest: QemuGuest): Promise<void> {
     const key = keyOf(name);
     if (this.#skipping.has(key)) {
       this.#uncompared.add(key);
@@ -135,14 +141,26 @@ export class OldWork {
     const isKnown = () => this.#ending.has(key) && !this.#closing.signal.aborted;
     this.#uncompared.delete(key);
     this.#completing.set(key, order);
+    const { volumes, onVolumesLeft, onInterfacesLeft } = this.#deps;
+    const signal = AbortSignal.any([this.#closing.signal, order.signal]);
+    const parts = [
+      { complete: () => completeVolumes(guest, volumes, signal), onLeft: onVolumesLeft },
+      { complete: () => completeInterfaces(guest, signal), onLeft: onInterfacesLeft },
+    ];
     try {
-      await completeInterfaces(guest, AbortSignal.any([this.#closing.signal, order.signal]));
-    } catch (error) {
-      // It may have been destroyed meanwhile.
-      if (!isKnown()) return;
-      if (!order.signal.aborted) this.#deps.onInterfacesLeft(name, error);
-      // QEMU refuses the same again. What it did not answer, and what an order came before, is tried once more with the guest's next order.
-      if (!(error instanceof QemuError)) this.#uncompared.add(key);
+      for (const { complete, onLeft } of parts) {
+        try {
+          await complete();
+        } catch (error) {
+          // It may have been destroyed meanwhile.
+          if (!isKnown()) return;
+          if (!order.signal.aborted) onLeft(name, error);
+          // QEMU refuses the same again. What it did not answer, and what an order came before, is tried once more with the guest's next order.
+          if (error instanceof QemuError) continue;
+          this.#uncompared.add(key);
+          return;
+        }
+      }
     } finally {
       if (this.#completing.get(key) === order) this.#completing.delete(key);
     }

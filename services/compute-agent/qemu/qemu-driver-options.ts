@@ -48,6 +48,8 @@ export interface QemuDriverOptions extends Omit<FunctionsOptions, "dirs"> {
   readonly onStorage?: (directory: string, silence: string | null) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
+  /** Called for each guest that lacks volumes of its record, and cannot get them now. */
+  readonly onVolumesLeft?: (guest: GuestName, error: unknown) => void;
   /** Called for each guest whose interfaces the agent's last process was changing, and which cannot be completed now. */
   readonly onInterfacesLeft?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */

@@ -103,8 +103,9 @@ export class QemuDriver implements Driver {
     this.#trimmer = new ConsoleTrimmer(options.clock, dirs.storage, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.endCalledOff(name));
     this.#oldWork = new OldWork({
-      ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff },
+      ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff, volumes: this.#volumes },
       onUnknown: (name, error) => options.onUnknown?.(name, error),
+      onVolumesLeft: (name, error) => options.onVolumesLeft?.(name, error),
       onInterfacesLeft: (name, error) => options.onInterfacesLeft?.(name, error),
     });
   }
@@ -215,12 +216,12 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    await startGuest(await this.#oldWork.atRest(name, { skipsInterfaces: true, signal }), this.#power(signal));
+    await startGuest(await this.#oldWork.atRest(name, { skipsDevices: true, signal }), this.#power(signal));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
-    const skipsInterfaces = WITHOUT_INTERFACES.includes(verb);
-    const guest = await this.#oldWork.atRest(name, { skipsInterfaces, signal });
+    const skipsDevices = WITHOUT_DEVICES.includes(verb);
+    const guest = await this.#oldWork.atRest(name, { skipsDevices, signal });
     const isWanted = verb === "hard-reboot" && interfaces != null;
     const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
     return changePower(guest, verb, { ...this.#power(signal), wanted });
@@ -353,7 +354,7 @@ export class QemuDriver implements Driver {
 /** QEMU's events about the end of a guest. */
 const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
 
-/** Orders that do not wait for a guest to release its interfaces. */
-const WITHOUT_INTERFACES: readonly PowerVerb[] = ["start", "stop", "hard-reboot"];
+/** Orders that do not wait for a guest to release its interfaces, or for the storage of its volumes. */
+const WITHOUT_DEVICES: readonly PowerVerb[] = ["start", "stop", "hard-reboot"];
 
 type Interfaces = readonly GuestInterface[] | null;
