@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { QmpError } from "./qmp-error.ts";
 import { plugVolume } from "./volume-plugs.ts";
 
 const VOLUME = { volumeId: "0f1e2d3c-0000-4000-8000-000000000001", target: 0, lun: 0 };
@@ -50,4 +51,17 @@ test("a volume whose header names a file for its data when QEMU opens it reaches
   const plugged = plugVolume(monitor, VOLUME, async () => ({ path: "/m/v", format: "qcow2" }));
   await expect(plugged).rejects.toThrow("it keeps its data in another file");
   expect([monitor.args("device_add"), monitor.nodes()]).toEqual([[], []]);
+});
+
+test("a volume whose device has just gone is connected again when QEMU no longer uses its file, which it refuses to close until then", async () => {
+  const monitor = monitorOf({});
+  await plugVolume(monitor, VOLUME, async () => ({ path: "/m/v", format: "raw" }));
+  let refusals = 3;
+  const execute = async (command: string, args: object = {}) => {
+    if (command !== "blockdev-del" || refusals === 0) return monitor.execute(command, args);
+    refusals -= 1;
+    throw new QmpError("refused", "blockdev-del: the node is in use");
+  };
+  await plugVolume({ execute }, VOLUME, async () => ({ path: "/m/v", format: "raw" }));
+  expect([refusals, monitor.args("device_add").length, monitor.nodes().length]).toEqual([0, 2, 1]);
 });

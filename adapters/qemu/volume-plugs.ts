@@ -9,6 +9,8 @@ import type { GuestVolume } from "./volume-places.ts";
 const POLL_MS = 20;
 /** How long QEMU may need to finish the guest's last writes to a volume that is unplugged. */
 const UNPLUG_MS = 30_000;
+/** How long QEMU may use the file of a volume whose device has gone. */
+const REMOVE_MS = 10_000;
 
 /**
  * The names of a volume's nodes in QEMU: that with which the guest begins, and that of a copy, which the guest may use later. A name may have 31
@@ -41,7 +43,10 @@ export async function plugVolume(
       `volume ${volumeId} is a ${file.format} file, which only one guest can have at a time: use a raw one for a volume of several servers`,
     );
   // An agent that died in the middle left a node, perhaps with another path.
-  for (const left of nodes) await removeNode(guest, left);
+  for (const untilMs = performance.now() + REMOVE_MS; !(await areRemoved(guest, nodes)); await delay(POLL_MS)) {
+    if (performance.now() > untilMs)
+      throw new QemuError("state", `QEMU did not close a former file of volume ${volumeId} in ${REMOVE_MS / 1_000} s`);
+  }
   try {
     await addVolumeNode(guest, { volumeId, node, file, isShared });
     await guest.execute("device_add", {
