@@ -1,6 +1,6 @@
 /**
  * Why a guest stopped without an order. `shut-down`: the guest powered itself off. `crashed`: the guest panicked, or its process ended.
- * `host-restarted`: it stopped with its host, and the agent was told not to resume such guests.
+ * `host-restarted`: it stopped with its host, and the agent was told not to resume such guests, or it was paused, and its memory is lost.
  */
 export const STOP_CAUSES = ["shut-down", "crashed", "host-restarted"] as const;
 export type StopCause = (typeof STOP_CAUSES)[number];

@@ -56,8 +56,8 @@ export interface HandOffOrder extends GuestName {
  * The state in which a guest is found on its host. `missing` means that the host has no such guest, and `unknown` that the driver cannot tell
  * now, so that nothing is done about the guest. A prepared guest counts as `stopped`
  * until it is started, also while it waits for a hand-over, receives one, or has received all of it. `shut-down` and `crashed` are for a
- * guest that stopped without an order (see `StopCause`): its server is then stopped, too. A guest that stopped with its host counts as
- * `stopped`, and so does every guest about which the driver does not know more.
+ * guest that stopped without an order (see `StopCause`): its server is then stopped, too. `stopped-with-host` is for a guest that ran or was paused when its host ended, and has not run
+ * since; nothing of it is left but its disks. Every guest about which the driver does not know more counts as `stopped`.
  */
 export type FoundPower =
   | "running"
@@ -67,6 +67,7 @@ export type FoundPower =
   | "rescued"
   | "shut-down"
   | "crashed"
+  | "stopped-with-host"
   | "missing"
   | "unknown";
 

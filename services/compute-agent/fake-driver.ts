@@ -21,6 +21,7 @@ import { FakeConsoles } from "./fake-consoles.ts";
 import { allPorts, devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
 import { failureOf } from "./fake-failure.ts";
 import { pauseFor } from "./fake-pause.ts";
+import { BOOTED_FROM, type FakePower, POWER_AFTER, REFUSED_IN_RESCUE, withoutPower } from "./fake-power.ts";
 import { progressAt } from "./fake-progress.ts";
 import { type FakeReplacements, replacementsAfter } from "./fake-replacements.ts";
 import {
@@ -52,9 +53,8 @@ export type FakeGuest = GuestName & {
   readonly devices?: readonly ClaimedDevices[];
 };
 
-type Power = Exclude<FoundPower, "missing" | "unknown">;
 type StoredGuest = Omit<FakeGuest, "running" | "rescued" | "justEnded"> & {
-  readonly power: Power;
+  readonly power: FakePower;
   readonly endedAtMs?: number;
   readonly vcpus?: number;
 };
@@ -142,17 +142,16 @@ export class FakeDriver implements Driver {
     );
   }
 
-  /** Stops every guest, as when the hosts lose their power. The memory of suspended guests is on disk. */
+  /** Stops every guest, as when the hosts lose their power. */
   losePower(): void {
-    for (const guest of this.#guests.values()) if (guest.power !== "suspended") this.#setPower(guest, "stopped");
+    for (const guest of this.#guests.values()) this.#setPower(guest, withoutPower(guest.power));
   }
 
   async adopt(guests: readonly AdoptedGuest[], lost: readonly GuestName[] = []): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
-      const stands = (isDown && state !== "suspended") || state === "prepared";
-      const power = stands ? "stopped" : state;
+      const power = state === "prepared" ? "stopped" : isDown ? withoutPower(state) : state;
       this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes) });
       this.#options.nodes?.powered(guest, runsNow(power));
     }
@@ -294,7 +293,7 @@ export class FakeDriver implements Driver {
     if (durationMs > 0) await pauseFor(durationMs, signal, this.#options.clock);
   }
 
-  #setPower(name: GuestName, power: Power): void {
+  #setPower(name: GuestName, power: FakePower): void {
     const found = this.#guests.get(keyOf(name));
     if (found === undefined) throw new Error("there is no such guest");
     const { endedAtMs: _, ...kept } = found;
@@ -383,11 +382,6 @@ export class FakeDriver implements Driver {
     if (durationMs > 0) await pauseFor(durationMs / (steps.length + 1), control.signal, clock);
   }
 }
-
-const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause: "paused", suspend: "suspended" };
-const REFUSED_IN_RESCUE: readonly PowerVerb[] = ["pause", "suspend"];
-/** A guest in one of these states boots when it runs again. */
-const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed", "rescued"];
 
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
@@ -9,7 +9,7 @@ import type { Driver, FoundPower } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import { GuestChains } from "./guest-chains.ts";
-import { GuestObserver } from "./guest-observer.ts";
+import { GuestObserver, type ObserverSettings } from "./guest-observer.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { createMemoryJournal } from "./memory-journal.ts";
@@ -20,6 +20,8 @@ const BELIEVED_MS = 15_000;
 let clock: ManualClock;
 let store: GuestStore;
 let observer: GuestObserver;
+/** Makes an observer of the guest. */
+let observing: (settings?: ObserverSettings) => GuestObserver;
 /** Answers the looks at the guest, one after the other. */
 let looks: ((power: FoundPower) => void)[];
 let stopped: GuestName[];
@@ -46,7 +48,9 @@ beforeEach(async () => {
   });
   store = await GuestStore.open(createMemoryJournal({ records: [] }), clock);
   await store.record({ kind: "guest", ...NAME, state: "running", atMs: 1, revision: 1 });
-  observer = new GuestObserver({ store, chains: new GuestChains(), driver, clock, events });
+  observing = (settings) =>
+    new GuestObserver({ store, chains: new GuestChains(), driver, clock, events, ...(settings && { settings }) });
+  observer = observing();
   observer.watch((guest) => stopped.push(guest));
 });
 
@@ -122,4 +126,46 @@ test("a changed guest is looked at again a limited number of times, and no more 
   expect(clock.pending).toBe(1);
   observer.close();
   expect(clock.pending).toBe(0);
+});
+
+describe("a guest that is found stopped", () => {
+  /** The guest's record after a look at which its driver says this of it, at the agent's start or later. */
+  async function recorded(before: "running" | "paused", power: FoundPower, isStart: boolean, resumesGuests: boolean) {
+    await store.record({ kind: "guest", ...NAME, state: before, atMs: 1, revision: 1 });
+    const one = observing({ resumesGuests });
+    const guests = store.guestsOf(NAME.host);
+    const done = isStart ? one.correctAtStart(guests) : one.correct(guests);
+    looks.shift()?.(power);
+    await done;
+    one.close();
+    return store.guest(NAME.host, NAME.attemptId);
+  }
+
+  test("is told with its cause, too, to an order that has failed, which leaves the record to the next look", async () => {
+    await store.record({ kind: "guest", ...NAME, state: "paused", atMs: 1, revision: 1 });
+    const [guest] = store.guestsOf(NAME.host);
+    const found = guest && observer.stateOf(guest);
+    looks.shift()?.("stopped-with-host");
+    expect(await found).toEqual({ state: "stopped", cause: "host-restarted" });
+  });
+
+  test.each([
+    ["paused", "stopped-with-host", true, true, "host-restarted"],
+    ["paused", "stopped-with-host", false, true, "host-restarted"],
+    ["running", "stopped-with-host", true, true, undefined],
+    ["running", "stopped-with-host", false, false, "host-restarted"],
+    ["running", "stopped", true, false, "host-restarted"],
+    // Its driver does not say that its memory is lost: another host may have it.
+    ["paused", "stopped", true, true, undefined],
+    ["paused", "stopped", false, true, undefined],
+  ] as const)(
+    "after it was %s, as %s (at the agent's start: %s, resumed: %s), has the cause %s",
+    async (before, power, isStart, resumesGuests, cause) => {
+      const found = await recorded(before, power, isStart, resumesGuests);
+      expect([found?.state, found !== undefined && "cause" in found ? found.cause : undefined]).toEqual([
+        "stopped",
+        cause,
+      ]);
+    },
+  );
 });

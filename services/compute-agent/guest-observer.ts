@@ -84,7 +84,7 @@ export class GuestObserver {
   async #lookAtChanged(name: GuestName, looksAgain: number): Promise<void> {
     const guest = this.#store.guest(name.host, name.attemptId);
     if (guest === undefined || this.#isClosed) return;
-    const isClear = await this.#correctAll([guest], null);
+    const isClear = await this.#correctAll([guest], "later");
     const key = keyOf(name);
     this.#unclear.get(key)?.cancel();
     this.#unclear.delete(key);
@@ -105,8 +105,9 @@ export class GuestObserver {
 
   /** The guest's real state, which may differ from the journal's. Null when the driver cannot tell. */
   async stateOf(guest: GuestEntry): Promise<FoundState | null> {
-    const [found] = await this.#look([guest]);
-    return foundState(guest, found);
+    const [looked] = await this.#look([guest]);
+    const found = foundState(guest, looked);
+    return found && { ...found, cause: found.cause ?? this.#causeOf(guest, looked, "later") };
   }
 
   /**
@@ -114,16 +115,16 @@ export class GuestObserver {
    * left alone. A guest that stopped by itself is looked at again some time later, and its record is corrected if it is still stopped.
    */
   async correct(guests: readonly GuestEntry[]): Promise<void> {
-    await this.#correctAll(guests, null);
+    await this.#correctAll(guests, "later");
   }
 
-  /** Corrects the journal at the agent's start, when guests may have stopped with their host. */
+  /** Corrects the journal at the agent's start, when guests may have stopped with their host, though the driver does not know that. */
   async correctAtStart(guests: readonly GuestEntry[]): Promise<void> {
-    await this.#correctAll(guests, (this.#settings.resumesGuests ?? true) ? null : "host-restarted");
+    await this.#correctAll(guests, "at-start");
   }
 
   /** Resolves with false when the driver could not tell the state of some guest. */
-  async #correctAll(guests: readonly GuestEntry[], causeOfStop: StopCause | null): Promise<boolean> {
+  async #correctAll(guests: readonly GuestEntry[], when: "at-start" | "later"): Promise<boolean> {
     const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
     this.#looks++;
     const look = this.#looks;
@@ -134,10 +135,21 @@ export class GuestObserver {
       if (found.cause === null) this.#trust(guest, look);
       if (found.state === guest.state) return;
       if (found.cause !== null) this.#doubt(guest, look);
-      else await this.#record(guest, { ...found, cause: found.state === "stopped" ? causeOfStop : null });
+      else await this.#record(guest, { ...found, cause: this.#causeOf(guest, looked[index], when) });
     };
     await Promise.all(settled.map(correct));
     return settled.every((_, index) => isTold(looked[index]));
+  }
+
+  /**
+   * Why the guest's server is stopped, too, or null if the guest runs again: it stopped with its host, and such guests are not resumed, or it was paused, and its memory is lost, so that
+   * nobody could let it go on. Nova stops the server of such a guest as well (`_sync_instance_power_state`).
+   */
+  #causeOf({ state }: GuestEntry, found: FoundPower | undefined, when: "at-start" | "later"): StopCause | null {
+    const isWithHost = found === "stopped-with-host";
+    if (!isWithHost && (found !== "stopped" || when === "later")) return null;
+    const isResumed = (this.#settings.resumesGuests ?? true) && !(isWithHost && state === "paused");
+    return isResumed ? null : "host-restarted";
   }
 
   /**
@@ -204,6 +216,7 @@ const isTold = (found: FoundPower | undefined): found is Exclude<FoundPower, "un
 function foundState(guest: GuestEntry, found: FoundPower | undefined): FoundState | null {
   if (!isTold(found) || found === "missing") return null;
   if (found === "shut-down" || found === "crashed") return { state: "stopped", cause: found };
+  if (found === "stopped-with-host") return { state: "stopped", cause: null };
   // A guest that never ran is also found stopped.
   const state = found === "stopped" && guest.state === "prepared" ? "prepared" : found;
   return { state, cause: null };

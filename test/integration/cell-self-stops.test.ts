@@ -171,4 +171,24 @@ describe("a guest that stopped with its host", () => {
     await eventually("the guest", () => cell.runsOn(1).length === (resumesGuests ? 1 : 0));
     expect(await operations()).toEqual(resumesGuests ? [] : ["stop"]);
   });
+
+  test.each([true, false])(
+    "and was paused cannot go on, so its server is SHUTOFF, and starts (resumed: %s)",
+    async (resumesGuests) => {
+      const disk: MemoryDisk = { records: [] };
+      const agent = await start({ disk });
+      await cell.operate({ server: 1, kind: "pause" });
+      await cell.become(1, "PAUSED");
+      await cell.rest(1);
+      await agent.agent.close();
+      cell.forget(agent.driver);
+      await cell.startAgent({ ...HOST, disk, resumesGuests, fake: { loses_power: true } });
+      await cell.become(1, "SHUTOFF");
+      await cell.rest(1);
+      expect([await operations(), cell.runsOn(1)]).toEqual([["pause", "stop"], []]);
+      await cell.operate({ server: 1, kind: "start" });
+      await cell.become(1, "ACTIVE");
+      expect(cell.runsOn(1)).toEqual(["host-0"]);
+    },
+  );
 });

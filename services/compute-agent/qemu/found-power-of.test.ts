@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { bootId } from "../../../runtime/boot-id.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
 import { foundPowerOf, standsStill } from "./found-power-of.ts";
 
@@ -38,3 +39,17 @@ test.each([
     expect(standsStill({ record } as QemuGuest, state)).toBe(does);
   },
 );
+
+test.each([
+  ["was told to stop", { runningIn: null }, "stopped"],
+  ["was told to run since the host was started", { runningIn: bootId() }, "crashed"],
+  ["ran or was paused when the host ended", { runningIn: "an earlier boot" }, "stopped-with-host"],
+  [
+    "was handed over before",
+    { runningIn: "an earlier boot", handedTo: { attemptId: "t", isDone: false, wasRunning: false } },
+    "stopped",
+  ],
+  ["is suspended", { runningIn: "an earlier boot", isSuspended: true }, "suspended"],
+] as const)("a guest without a QEMU that %s is found so", (_, values, power) => {
+  expect(found("absent", values)).toBe(power);
+});

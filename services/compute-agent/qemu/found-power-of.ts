@@ -36,7 +36,9 @@ export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
       // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
       return handedTo === null ? "shut-down" : "stopped";
     case "absent":
-      return handedTo === null && runningIn === bootId() ? "crashed" : "stopped";
+      // Of one that was handed over nothing is said: another host may have it.
+      if (handedTo !== null || runningIn === null) return "stopped";
+      return runningIn === bootId() ? "crashed" : "stopped-with-host";
     case "guest-panicked":
     case "internal-error":
       return "crashed";
