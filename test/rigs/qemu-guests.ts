@@ -217,6 +217,11 @@ export function haltQemu(dir: string): void {
   signalQemu(dir, "SIGSTOP");
 }
 
+/** Lets a paused QEMU go on. */
+export function continueQemu(dir: string): void {
+  signalQemu(dir, "SIGCONT");
+}
+
 function signalQemu(dir: string, signal: NodeJS.Signals): void {
   const running = findRunningQemu(dir);
   if (running === null) throw new Error(`no QEMU runs in ${dir}`);

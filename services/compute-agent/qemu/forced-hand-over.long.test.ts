@@ -1,13 +1,17 @@
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpClient } from "../../../adapters/qemu/qmp-client.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { runTool } from "../../../adapters/qemu/run-tool.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
+  continueQemu,
   guestsOnDisk,
+  haltQemu,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
@@ -156,6 +160,41 @@ describe.skipIf(skipped !== null)(
       await driverOf.power(guest, "stop", NEVER);
       const disk = join(guests.get(guest.host)?.dir ?? "", "disk0.qcow2");
       expect(await runTool("qemu-io", ["-r", "-c", "read -P 7 4k 4k", disk])).toContain("read 4096/4096");
+    });
+
+    test("while QEMU is silent is called off without an order when QEMU answers again, and the guest goes on", async () => {
+      const { here, driver, other, scene } = hosts(false, { bytesPerSecond: SLOW });
+      const { source, destination, order, ticks } = await scene(1, false);
+      const dir = guestsOnDisk(here.path, source.serverUuid)[0]?.dir ?? "";
+      const real = QmpClient.prototype.execute;
+      let silences = 0;
+      vi.spyOn(QmpClient.prototype, "execute").mockImplementation(async function (this: QmpClient, command, args) {
+        // QEMU is waited for 20 s otherwise.
+        return real.call(this, command, args, 5_000).catch((error: unknown) => {
+          if (error instanceof QmpError && error.code === "silent") silences += 1;
+          throw error;
+        });
+      });
+      onTestFinished(() => void vi.restoreAllMocks());
+      const control = new AbortController();
+      const moved = driver.handOff(order, control.signal, ({ memory }) => {
+        if (control.signal.aborted || memory.total === 0) return;
+        haltQemu(dir);
+        control.abort(new Error("the move was called off"));
+      });
+      expect(await succeeds(moved)).toBe(false);
+      await eventually("an attempt to end the move", () => silences > 0, PATIENT);
+      // Silence is no answer: the guest counts neither as stopped nor as gone.
+      await expect(driver.start(source, NEVER)).rejects.toThrow("did not answer");
+      expect(await driver.powersOf([source])).toEqual(["unknown"]);
+      continueQemu(dir);
+      await eventually("the end of the move", () => readGuestRecord(dir)?.handedTo === null, PATIENT);
+      const runs = async () => (await driver.powersOf([source]))[0] === "running";
+      await eventually("the guest's state", runs, PATIENT);
+      const seen = ticks()[0].length;
+      await eventually("a further tick", () => ticks()[0].length > seen, PATIENT);
+      expect(ticks()[0].at(seen)).not.toBe(1);
+      await other.destroy(destination);
     });
 
     test("leaves a paused guest paused, also for an agent that begins after its last one ended the move", async () => {
