@@ -5,6 +5,7 @@ import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { guestsOnDisk, killQemu, type QemuGuestsDir, qemusBelow, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { openSmallDisk, type SmallDisk, whyNoSmallDisk } from "../rigs/small-disk.ts";
+import { WatchedServer } from "../rigs/watched-server.ts";
 import type { E2eCell } from "./cell.ts";
 import type { Cloud } from "./cloud.ts";
 import { useGuestCloud } from "./guest-cloud.ts";
@@ -15,7 +16,7 @@ const TEST_MS = 400_000;
 const skipped = whyNoQemu() ?? whyNoSmallDisk();
 
 describe.skipIf(skipped !== null)(
-  `builds on a host whose disk is full${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  `on a host whose disk is full${skipped === null ? "" : ` (skipped: ${skipped})`}`,
   () => {
     let cloud: Cloud;
     let cell: E2eCell;
@@ -61,7 +62,7 @@ describe.skipIf(skipped !== null)(
     const leftOnFull = () => readdirSync(join(disk.path, cell.agents[0]?.id ?? "")).sort();
 
     test(
-      "fail with the reason, go on to the alternate, and leave nothing on the first host, whose guests go on; with room, the host is used again",
+      "builds fail with the reason, go on to the alternate, and leave nothing on the first host, whose guests go on; with room, the host is used again",
       async () => {
         const first = await bootedOn(full);
         await ticksOn(first);
@@ -96,6 +97,27 @@ describe.skipIf(skipped !== null)(
         await cloud.compute.gone([first, ...others, ...ids]);
         expect([qemusBelow(disk.path), leftOnFull().filter((name) => name.startsWith("guest-"))]).toEqual([[], []]);
         await ticksOn(await bootedOn(full));
+        await cloud.expectCleanAudit();
+      },
+      TEST_MS,
+    );
+
+    test(
+      "the guest of a server that cannot be suspended runs on, and its owner reads why",
+      async () => {
+        const server = new WatchedServer(cloud.compute, dir, await bootedOn(full));
+        await ticksOn(server.id);
+        disk.fill();
+        await server.act("suspend");
+        expect(await server.ended("suspend", "SUSPENDED")).toEqual({ isDone: false, status: "ACTIVE" });
+        expect(await server.reasonOf("suspend")).toContain("Make room where the guest's disk is");
+        await ticksOn(server.id);
+        disk.empty();
+        await server.act("suspend");
+        await server.settled("SUSPENDED");
+        await server.act("resume");
+        await server.settled("ACTIVE");
+        await ticksOn(server.id);
         await cloud.expectCleanAudit();
       },
       TEST_MS,
