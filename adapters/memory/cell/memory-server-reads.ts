@@ -44,7 +44,9 @@ export function serversChanged(cell: CellState, query: ChangesQuery): ChangedSer
 export function serversOfPeriod(cell: CellState, query: PeriodQuery): PeriodStretch {
   const { beginMs, endMs, projectId, after, rows } = query;
   const scanned = [...cell.servers.values()]
-    .filter(({ uuid }) => after === null || uuid > after)
+    .filter(
+      ({ uuid, spec }) => (after === null || uuid > after) && (projectId === null || spec.projectId === projectId),
+    )
     .sort((a, b) => compare(a.uuid, b.uuid))
     .slice(0, rows);
   const servers = scanned
@@ -52,7 +54,6 @@ export function serversOfPeriod(cell: CellState, query: PeriodQuery): PeriodStre
       ({ launchedAtMs, deletedAtMs }) =>
         launchedAtMs !== null && launchedAtMs < endMs && (deletedAtMs ?? endMs) > beginMs,
     )
-    .filter(({ spec }) => projectId === null || spec.projectId === projectId)
     .map(serverOf)
     .filter((server) => server !== null);
   return { servers, resumeAt: scanned.length < rows ? null : (scanned.at(-1)?.uuid ?? null) };

@@ -114,6 +114,28 @@ test("a kept plan of a list by a reservation reads no other servers", async () =
   }
 });
 
+test("a kept plan of a list of migrations reads those of the host, of the server, or of the page", async () => {
+  await pool.query("set session_replication_role = replica");
+  await pool.query(
+    `insert into migrations (uuid, server_uuid, kind, status, source_host, dest_host, dest_attempt_id, ended, runs, created_at)
+     select uuid, uuid, 'live-migration', 'completed', 'host-' || n % 100, 'host-' || (n + 7) % 100, 'x/0', n % 500 <> 1, true,
+       to_timestamp($2::float8 / 1000) + n * interval '1 s'
+     from unnest($1::uuid[]) with ordinality as s (uuid, n)`,
+    [Array.from({ length: SERVERS }, (_, at) => serverId(at)), FIRST_MS],
+  );
+  await pool.query("set session_replication_role = default");
+  await pool.query("vacuum analyze migrations");
+  const after = serverId(SERVERS / 2);
+  for (const query of [
+    ...[{}, { host: "host-3" }, { serverUuid: after }, { inFlightOnly: true }, { uuids: [after] }],
+    ...[{ after }, { host: "host-3", after }, { untilMs: FIRST_MS + 1_000_000 }],
+  ]) {
+    for (let execution = 0; execution < EXECUTIONS; execution += 1) await store.migrations({ ...query, limit: PAGE });
+    // A host has a list of the migrations from it and one of those to it.
+    expect([query, (await rowsRead()) <= 2 * PAGE]).toEqual([query, true]);
+  }
+});
+
 test("a list by any filters, with any others, is read on a connection that has read every other one", async () => {
   const all = (["image", "reservation", "user", "flavor", "key"] as const).map((attribute) => ({
     attribute,
@@ -145,6 +167,9 @@ test("a plan made without the values reads what a page looks at, too", async () 
     await store.serversOfPeriod({
       ...{ beginMs: FIRST_MS, endMs: Date.now(), projectId: null, after: null, rows: PAGE },
     });
+    expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+    const ofProject = { beginMs: FIRST_MS, endMs: Date.now(), projectId: "even", after: null, rows: PAGE };
+    expect(await store.serversOfPeriod(ofProject)).toHaveProperty("resumeAt");
     expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
   } finally {
     await pool.query("reset plan_cache_mode");

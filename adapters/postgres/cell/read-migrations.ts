@@ -36,40 +36,51 @@ interface MigrationRow {
   readonly transferred: readonly number[] | null;
 }
 
-const SELECT = `select m.uuid, m.server_uuid, m.kind, m.status, m.source_host, m.source_attempt_id, m.dest_host,
+const SELECT = `select m.created_at as ordered_at, m.uuid, m.server_uuid, m.kind, m.status, m.source_host, m.source_attempt_id, m.dest_host,
     m.dest_attempt_id, m.ended, m.holds_source, m.note, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload,
     case when p.migration_uuid is not null then array[p.memory_total, p.memory_processed, p.memory_remaining, p.disk_total,
       p.disk_processed, p.disk_remaining]::float8[] end as transferred
   from migrations m join tasks t on t.id = m.uuid left join transfer_progress p on p.migration_uuid = m.uuid`;
 
+/**
+ * The statement has only the conditions of this query, since a kept plan for a prepared `$1 is null or …` would walk through all migrations. Cost: one round trip, and a look at
+ * no more than `limit` entries of an index, or twice as many with a host.
+ */
 export async function readMigrations(pool: Pool, query: MigrationQuery): Promise<readonly Migration[]> {
   const { serverUuid, uuids, host, inFlightOnly = false, after, untilMs, limit } = query;
   if (serverUuid !== undefined && onlyUuids([serverUuid]).length === 0) return [];
-  const values: unknown[] = [
-    serverUuid ?? null,
-    uuids === undefined ? null : textArrayLiteral(onlyUuids(uuids)),
-    host ?? null,
-    inFlightOnly,
-    limit,
-  ];
+  const values: unknown[] = [limit];
   const conditions: string[] = [];
+  let name = "migrations_in_order";
+  const where = (asked: string, condition: string): void => {
+    name += `_${asked}`;
+    conditions.push(condition);
+  };
+  if (serverUuid !== undefined) where("server", `server_uuid = $${values.push(serverUuid)}::uuid`);
+  if (uuids !== undefined) where("uuids", `uuid = any ($${values.push(textArrayLiteral(onlyUuids(uuids)))}::uuid[])`);
+  if (inFlightOnly) where("flying", "not ended");
   if (after !== undefined) {
     const marker = `(select %s from migrations where uuid = $${values.push(after)})`;
     const [at, uuid] = [marker.replace("%s", "created_at"), marker.replace("%s", "uuid")];
     // Only this first condition bounds the index scan.
-    conditions.push(`and m.created_at <= ${at} and (m.created_at < ${at} or m.uuid > ${uuid})`);
+    where("after", `created_at <= ${at} and (created_at < ${at} or uuid > ${uuid})`);
   }
   // A migration's time in milliseconds is rounded down, so everything within that millisecond counts.
-  if (untilMs !== undefined)
-    conditions.push(`and m.created_at < to_timestamp(($${values.push(untilMs)}::float8 + 1) / 1000)`);
+  if (untilMs !== undefined) where("until", `created_at < to_timestamp(($${values.push(untilMs)}::float8 + 1) / 1000)`);
+  const found = (...others: readonly string[]) =>
+    `(select uuid, created_at from migrations where ${[...others, ...conditions].join(" and ") || "true"}
+        order by created_at desc, uuid limit $1)`;
+  const isAt = `$${values.length + 1}::text`;
+  const wanted =
+    host === undefined ? found() : `${found(`source_host = ${isAt}`)} union ${found(`dest_host = ${isAt}`)}`;
   const rows = await queryStored<MigrationRow>(pool, {
-    name: `migrations${after === undefined ? "" : "_after"}${untilMs === undefined ? "" : "_until"}`,
-    text: `${SELECT}
-      where ($1::uuid is null or m.server_uuid = $1) and ($2::uuid[] is null or m.uuid = any ($2))
-        and ($3::text is null or m.source_host = $3 or m.dest_host = $3) and (not $4 or not m.ended)
-        ${conditions.join(" ")}
-      order by m.created_at desc, m.uuid limit $5`,
-    values,
+    name: host === undefined ? name : `${name}_host`,
+    // With "offset 0", each migration and its task are read by their keys.
+    text: `with wanted as materialized (${wanted})
+      select r.* from (select uuid from wanted order by created_at desc, uuid limit $1) w
+      cross join lateral (${SELECT} where m.uuid = w.uuid offset 0) r
+      order by r.ordered_at desc, r.uuid`,
+    values: host === undefined ? values : [...values, host],
   });
   return rows.map(migrationOf);
 }

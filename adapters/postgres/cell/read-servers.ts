@@ -54,7 +54,7 @@ export async function readServers(pool: Pool, uuids: readonly string[]): Promise
     .map(storedServerOf);
 }
 
-/** Cost: one round trip and a look at `rows` servers in the order of the primary key. Only the servers that match are decoded. */
+/** Cost: one round trip and a look at `rows` servers, or as many of the project, in the order of their UUIDs. Only the servers that match are decoded. */
 export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promise<PeriodStretch> {
   const rows = await queryStored<
     Omit<StoredServer, "uuid"> & {
@@ -63,10 +63,10 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
       readonly last_uuid: string | null;
     }
   >(pool, {
-    name: "servers_of_period",
+    name: query.projectId === null ? "servers_of_period" : "servers_of_period_of_project",
     text: `with scanned as materialized (
-        select uuid, project_id, status, launched_at, deleted_at from servers
-        where uuid > $1::uuid order by uuid limit $2
+        select uuid, status, launched_at, deleted_at from servers
+        where uuid > $1::uuid${query.projectId === null ? "" : " and project_id = $5"} order by ${query.projectId === null ? "" : "project_id, "}uuid limit $2
       )
       select s.scanned, s.last_uuid, r.*
       from (
@@ -75,11 +75,13 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
       left join (
         ${serversAt(`select uuid from scanned
           where launched_at < to_timestamp($4::float8 / 1000) and status <> 'CLOSED'
-            and (deleted_at is null or deleted_at > to_timestamp($3::float8 / 1000))
-            and ($5::text is null or project_id = $5)`)}
+            and (deleted_at is null or deleted_at > to_timestamp($3::float8 / 1000))`)}
       ) r on true
       order by r.uuid`,
-    values: [query.after ?? LEAST_UUID, query.rows, query.beginMs, query.endMs, query.projectId],
+    values: [
+      ...[query.after ?? LEAST_UUID, query.rows, query.beginMs, query.endMs],
+      ...(query.projectId === null ? [] : [query.projectId]),
+    ],
   });
   const [first] = rows;
   const isLast = first === undefined || first.scanned < query.rows;

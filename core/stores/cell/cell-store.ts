@@ -98,7 +98,7 @@ export interface PeriodQuery {
   readonly projectId: string | null;
   /** Only servers with a greater UUID, or null for all. */
   readonly after: string | null;
-  /** How many servers are looked at. */
+  /** How many servers, of the project if there is one, are looked at. */
   readonly rows: number;
 }
 

@@ -3,6 +3,7 @@ import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import { createLogger } from "../../../runtime/logger.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
@@ -108,6 +109,24 @@ test("opens again as soon as the cell answers a small question after one that ca
   expect(await slow).toEqual({ kind: "unreachable" });
   await turn();
   expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+});
+
+test("stays open for others when the database refuses one question, or gives it up because it takes too long", async () => {
+  const given = Object.assign(new Error("canceling statement due to statement timeout"), { code: "57014" });
+  let error = new StoreError("bug", "hosts", new Error("syntax error"));
+  const { client } = cellWith((store) => {
+    store.hosts = () => Promise.reject(error);
+  });
+  expect(await client.hosts()).toEqual({ kind: "unreachable" });
+  expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+  error = new StoreError("unavailable", "hosts", given);
+  expect(await client.hosts()).toEqual({ kind: "unreachable" });
+  await turn();
+  expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+  error = new StoreError("unavailable", "hosts", new Error("connection terminated"));
+  expect(await client.hosts()).toEqual({ kind: "unreachable" });
+  await turn();
+  expect(await client.servers([])).toEqual({ kind: "unreachable" });
 });
 
 test("a question about changes that comes too late is never taken for a cell without changes, and shuts the cell only if it answers nothing else", async () => {

@@ -10,6 +10,7 @@ import type {
 } from "../../../core/stores/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import { ConsoleAnswer, ConsoleQuestion, type Task } from "../../../proto/gen/berth/cell.ts";
@@ -47,7 +48,8 @@ const CHANGES_AT_A_TIME = 4;
  * It has two modes: reachable, and shut. A question that failed or came too late shuts the cell for `retryMs`. Questions in this time get
  * `unreachable` at once, so that a dead cell costs a list one deadline and not one per request. The first question after that time opens
  * the cell again, or shuts it for another `retryMs`. A question that was slow by itself does not shut the cell for others: the cell stays open when it has
- * answered a later question meanwhile, and otherwise opens again as soon as it answers a small one.
+ * answered a later question meanwhile, and otherwise opens again as soon as it answers a small one. Nor does one that the database refused, which is a fault of this
+ * question alone.
  */
 export class CellClient {
   readonly name: string;
@@ -267,7 +269,9 @@ export class CellClient {
   }
 
   #shut(askedMs: number, error: unknown): void {
-    const isLate = error instanceof DeadlineError;
+    // The database answered, and refused this one question.
+    if (error instanceof StoreError && error.code === "bug") return;
+    const isLate = error instanceof DeadlineError || isGivenUp(error);
     if (isLate && this.#answeredMs > askedMs) return;
     this.#shutUntilMs = this.#clock.monotonic() + this.#settings.retryMs;
     if (isLate) void this.#openIfAnswering(this.#shutUntilMs);
@@ -283,4 +287,12 @@ export class CellClient {
     }
     if (this.#shutUntilMs === shutUntilMs) this.#shutUntilMs = Number.NEGATIVE_INFINITY;
   }
+}
+
+/** SQLSTATE of a statement that took longer than Postgres lets it take. */
+const CANCELED = "57014";
+
+/** Whether the database gave a question up that took too long. */
+function isGivenUp(error: unknown): boolean {
+  return error instanceof StoreError && (error.cause as { readonly code?: unknown } | undefined)?.code === CANCELED;
 }

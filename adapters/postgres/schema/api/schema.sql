@@ -249,6 +249,7 @@ create table ports (
   constraint ports_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX ports_address ON public.ports USING btree (network_id, address) WHERE (address IS NOT NULL);
+CREATE INDEX ports_owned ON public.ports USING btree (project_id) WHERE (NOT ends_with_server);
 CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (project_id, created_at_ms, id);
 CREATE INDEX ports_security_groups ON public.ports USING gin (security_groups) WHERE (security_groups IS NOT NULL);
 CREATE INDEX ports_server ON public.ports USING btree (server_uuid) WHERE (server_uuid IS NOT NULL);

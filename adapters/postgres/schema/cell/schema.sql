@@ -261,10 +261,13 @@ create table migrations (
   note text default ''::text not null,
   constraint migrations_pkey PRIMARY KEY (uuid)
 ) with (fillfactor=70);
-CREATE INDEX migrations_created_at_idx ON public.migrations USING btree (created_at);
+CREATE INDEX migrations_from_host ON public.migrations USING btree (source_host, created_at DESC, uuid);
+CREATE INDEX migrations_in_flight ON public.migrations USING btree (created_at DESC, uuid) WHERE (NOT ended);
+CREATE INDEX migrations_listed ON public.migrations USING btree (created_at DESC, uuid);
 CREATE UNIQUE INDEX migrations_server_uuid_idx ON public.migrations USING btree (server_uuid) WHERE (NOT ended);
 CREATE INDEX migrations_server_uuid_idx1 ON public.migrations USING btree (server_uuid);
 CREATE INDEX migrations_source_host_idx ON public.migrations USING btree (source_host) WHERE holds_source;
+CREATE INDEX migrations_to_host ON public.migrations USING btree (dest_host, created_at DESC, uuid);
 
 create table plugged_ports (
   attempt_id text not null,
@@ -402,6 +405,7 @@ CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message
 CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_key ON public.servers USING btree (message_late_field(spec, 24), created_at DESC, uuid) WHERE ((deleted_at IS NULL) AND (message_late_field(spec, 24) IS NOT NULL));
 CREATE INDEX servers_listed_by_host ON public.servers USING btree (host, created_at DESC, uuid) WHERE (host IS NOT NULL);
+CREATE INDEX servers_of_project ON public.servers USING btree (project_id, uuid);
 CREATE INDEX servers_reservation ON public.servers USING btree (SUBSTRING(message_field(spec, 9) FROM 31)) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_tokens ON public.servers USING gin (spec_tokens(spec)) WITH (gin_pending_list_limit='256') WHERE ((deleted_at IS NULL) AND (spec_tokens(spec) IS NOT NULL));
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');

@@ -12,8 +12,9 @@ import { type ShownMigration, shownMigration } from "./migration-view.ts";
 const PAGES_FROM_MINOR = 59;
 const BEFORE_FROM_MINOR = 66;
 const OWNER_FROM_MINOR = 80;
-/** Migrations that are read from a cell at a time. */
+/** Most and fewest migrations that are read from a cell at a time. The first time, as many as the page may have. */
 const STRETCH_ROWS = 500;
+const STRETCH_ROWS_MIN = 50;
 /** Maximum number of migrations that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 20_000;
 /** How long a search continues without finding a migration. An empty page is answered only when none follows. */
@@ -155,8 +156,10 @@ class MergedMigrations {
   /** Migrations that nothing unread can precede, with the next one at the end. */
   #ready: Migration[] = [];
   #waiting: Migration[] = [];
+  #rows: number;
 
-  constructor(cells: Cells, query: Pick<MigrationListQuery, "serverUuid" | "host">, start: Migration | null) {
+  constructor(cells: Cells, query: Omit<MigrationListQuery, "keeps" | "marker">, start: Migration | null) {
+    this.#rows = Math.min(STRETCH_ROWS, Math.max(STRETCH_ROWS_MIN, (query.limit ?? STRETCH_ROWS) + 1));
     this.#query = query;
     this.#start = start;
     this.#stretches = Array.from(cells.values(), (cell) => ({ cell, after: undefined, isRead: false }));
@@ -177,7 +180,9 @@ class MergedMigrations {
    * millisecond has been read.
    */
   async #readOn(unread: readonly CellStretch[]): Promise<void> {
-    const ends = await Promise.all(unread.map((stretch) => this.#readStretch(stretch)));
+    const rows = this.#rows;
+    this.#rows = STRETCH_ROWS;
+    const ends = await Promise.all(unread.map((stretch) => this.#readStretch(stretch, rows)));
     const readDownToMs = Math.max(...ends);
     const ready = this.#waiting.filter(({ createdAtMs }) => createdAtMs > readDownToMs);
     this.#waiting = this.#waiting.filter(({ createdAtMs }) => createdAtMs <= readDownToMs);
@@ -185,17 +190,17 @@ class MergedMigrations {
   }
 
   /** Returns the time of the last migration that was read, or minus infinity at the end of the cell's list. */
-  async #readStretch(stretch: CellStretch): Promise<number> {
+  async #readStretch(stretch: CellStretch, rows: number): Promise<number> {
     const { serverUuid, host } = this.#query;
     const start = this.#start;
     const untilMs = start?.createdAtMs;
-    const query = { serverUuid, host, after: stretch.after, untilMs, limit: STRETCH_ROWS };
+    const query = { serverUuid, host, after: stretch.after, untilMs, limit: rows };
     const read = await askCell(stretch.cell, query);
     this.scanned += read.length;
     this.#waiting.push(...read.filter((one) => start === null || youngestFirst(start, one) < 0));
     const last = read.at(-1);
     stretch.after = last?.uuid;
-    stretch.isRead = read.length < STRETCH_ROWS;
+    stretch.isRead = read.length < rows;
     return stretch.isRead || last === undefined ? Number.NEGATIVE_INFINITY : last.createdAtMs;
   }
 }
