@@ -85,6 +85,12 @@ export class ReplacementEnder {
     const isUnderWay = own !== null && own.migrationStatus !== "" && other?.migrationStatus === `target:${volumeId}`;
     // Cinder deletes the other volume some time after it was told so. It says that a migration has failed also when it was not told, and keeps the other volume then.
     const isDropped = own?.migrationStatus === FAILED && DELETING.includes(other?.status ?? "");
+    // Somebody else has completed it. A migration that has succeeded long before has not dropped this other volume.
+    const isGone = other === null || DELETING.includes(other.status);
+    if (end === "abandon" && own?.migrationStatus === SUCCEEDED && isGone)
+      return refused(
+        `Cinder has completed the migration of volume ${volumeId} to ${replacedBy}, and deletes what the guest uses. Copy what is needed out of the guest while it runs, and reset the volume's migration status (cinder reset-state --reset-migration-status ${volumeId}): from its next boot on, the guest has the volume as Cinder has it now`,
+      );
     if (!isUnderWay || (end === "abandon" && isDropped)) {
       if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
       return refused(

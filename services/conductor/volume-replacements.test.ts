@@ -192,3 +192,18 @@ test("Cinder is not told again to drop a volume that it deletes already", async 
   const asked = countEnds();
   expect([await end("abandon"), asked()]).toEqual([{ kind: "ended" }, 0]);
 });
+
+test("a migration that somebody else has completed, while the guest uses its own volume, is left to the operator, who resets its status", async () => {
+  await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
+  expect(find(replacedBy)).toBeUndefined();
+  const reason = expect.stringMatching(/has completed the migration of .* deletes what the guest uses.*reset-state/);
+  for (let time = 0; time < 2; time += 1) expect(await end("abandon")).toMatchObject({ kind: "failed", reason });
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "" });
+  expect(await end("abandon")).toEqual({ kind: "ended" });
+});
+
+test("a migration that has succeeded long before is not taken for the one that is called off", async () => {
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "success" });
+  cinder.putVolume({ ...find(replacedBy)!, migrationStatus: "" });
+  expect(await end("abandon")).toEqual({ kind: "ended" });
+});

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { findCommand } from "../../../cli/commands.ts";
 import { OPERATIONS } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
 import { eventually } from "../../rigs/eventually.ts";
+import { keepOutput } from "../../rigs/keep-output.ts";
 import { ApiRig } from "./api-rig.ts";
 import { ADMIN, attachmentCalls } from "./attachment-calls.ts";
 
@@ -83,4 +85,47 @@ test("settling is refused for what is not in doubt, for unknown servers and volu
   expect((await settle(server, own, { guest_uses: "both" })).status).toBe(400);
   expect((await settle(server, own, {}, "bob:p")).status).toBe(403);
   expect((await attach(server, await newVolume())).status).toBe(200);
+});
+
+/** Runs `berth volume settle <words>` in this process. */
+function command(...words: readonly string[]): ReturnType<typeof keepOutput> {
+  const api = `http://127.0.0.1:${rig.api.address.port}`;
+  const found = findCommand(["volume", "settle", ...words, "--api", api, "--token", ADMIN]);
+  if (found.kind !== "command") throw new Error(found.kind);
+  return keepOutput(() => found.command.run(found.argv));
+}
+
+test("`berth volume settle` lets the host look again, and says where to see how that ends", async () => {
+  const { server, own, other } = await inDoubt();
+  const { code, text } = await command(server, other);
+  expect([code, text]).toEqual([
+    0,
+    `server ${server}: host host-0 is asked (volume ${own}, replaced by ${other}); operation ${openTask(server)?.id}\n` +
+      `see how it ends: berth explain ${server}\n`,
+  ]);
+  expect(openTask(server)?.work).toMatchObject({ value: { kind: "settle-volume" } });
+  await finish(server, "calling-off", "succeed");
+  expect(await marks(server)).toEqual([[own, ""]]);
+});
+
+test("`berth volume settle --guest-uses` is an operator's word about a host that is forced down, and is refused otherwise", async () => {
+  const { server, own, other } = await inDoubt();
+  await expect(command(server, own, "--guest-uses", "other")).rejects.toThrow(/host-0/);
+  expect(await marks(server)).toEqual([[own, other]]);
+  await rig.cell("north").store.hostAdmin().setForcedDown("host-0", true);
+  const settled = await eventually("the statement to be taken", () =>
+    command(server, own, "--guest-uses", "other").catch(() => null),
+  );
+  expect(settled.code).toBe(0);
+  expect(settled.text).toContain(`server ${server}: Cinder is told that the guest uses its other volume`);
+  expect(openTask(server)?.work).toMatchObject({ value: { kind: "settle-volume-other" } });
+});
+
+test("`berth volume settle` names what is missing, wrong or unknown, and changes nothing", async () => {
+  const { server, own, other } = await inDoubt();
+  expect(await command(server)).toMatchObject({ code: 2 });
+  expect(await command(server, own, "--guest-uses", "both")).toMatchObject({ code: 2 });
+  await expect(command(server, randomUUID())).rejects.toThrow(/has no volume/);
+  await expect(command(randomUUID(), own)).rejects.toThrow(/could not be found/);
+  expect(await marks(server)).toEqual([[own, other]]);
 });
