@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 import { ADMIN, attachmentCalls } from "./attachment-calls.ts";
@@ -24,19 +24,33 @@ describe("a server that was offloaded", () => {
     return server;
   }
 
+  /** Carries out the operation for which a call waits, after a look at what is so meanwhile. Returns the answer to the call. */
+  async function carriedOut<Answer>(
+    server: string,
+    calling: Promise<Answer>,
+    look: () => unknown = () => {},
+  ): Promise<Answer> {
+    await eventually("the operation to be begun", () => openTask(server) !== undefined);
+    await look();
+    await finish(server, "succeed");
+    return calling;
+  }
+
   test("gets and loses a volume without a host, and its actions have the names that Nova gives them there", async () => {
     const [server, id] = [await offloaded(), await newVolume()];
-    expect(await attach(server, id)).toMatchObject({ status: 200, json: { volumeAttachment: { device: "/dev/vdb" } } });
-    const operation = { source: undefined, kind: "attach-volume-offloaded", volume: { volumeId: id } };
-    expect(openTask(server)?.work).toMatchObject({ value: operation });
-    expect((await show(server))["OS-EXT-STS:task_state"]).toBeNull();
-    expect((await act(server, "unshelve")).status).toBe(409);
-    await finish(server, "succeed");
+    const answer = await carriedOut(server, attach(server, id), async () => {
+      const operation = { source: undefined, kind: "attach-volume-offloaded", volume: { volumeId: id } };
+      expect(openTask(server)?.work).toMatchObject({ value: operation });
+      expect((await show(server))["OS-EXT-STS:task_state"]).toBeNull();
+      expect((await act(server, "unshelve")).status).toBe(409);
+    });
+    expect(answer).toMatchObject({ status: 200, json: { volumeAttachment: { device: "/dev/vdb" } } });
     await settler(600_000).settle();
     expect([await statusOf(id), (await show(server)).status]).toEqual(["in-use", "SHELVED_OFFLOADED"]);
-    expect((await detach(server, id)).status).toBe(202);
-    expect(openTask(server)?.work).toMatchObject({ value: { source: undefined, kind: "detach-volume-offloaded" } });
-    await finish(server, "succeed");
+    const detached = await carriedOut(server, detach(server, id), () => {
+      expect(openTask(server)?.work).toMatchObject({ value: { source: undefined, kind: "detach-volume-offloaded" } });
+    });
+    expect(detached.status).toBe(202);
     await settler(600_000).settle();
     expect([await statusOf(id), (await call("GET", pathOf(server))).json.volumeAttachments]).toEqual(["available", []]);
     const url = `/v2.1/servers/${server}/os-instance-actions`;
@@ -53,16 +67,41 @@ describe("a server that was offloaded", () => {
     ]);
   });
 
+  test("answers the attachment and the detachment of a volume only when its cell has carried them out", async () => {
+    const [server, id] = [await offloaded(), await newVolume()];
+    for (const change of [attach, detach]) {
+      const { outcomes } = north();
+      const told = Promise.withResolvers<void>();
+      const asking = vi.spyOn(north(), "outcomes").mockImplementation(async (ids) => {
+        await told.promise;
+        return outcomes.call(north(), ids);
+      });
+      let isAnswered = false;
+      const calling = change(server, id).finally(() => {
+        isAnswered = true;
+      });
+      await eventually("the cell to be asked whether the operation has ended", () => asking.mock.calls.length > 0);
+      await eventually("the operation to be begun", () => openTask(server) !== undefined);
+      await finish(server, "succeed");
+      expect([isAnswered, openTask(server)]).toEqual([false, undefined]);
+      told.resolve();
+      expect((await calling).status).toBe(change === attach ? 200 : 202);
+      asking.mockRestore();
+      await settler(600_000).settle();
+    }
+    expect(await statusOf(id)).toBe("available");
+  });
+
   test("loses a volume whose attachment has ended before anything has looked, and keeps one whose attachment runs", async () => {
     const [server, id] = [await offloaded(), await newVolume()];
-    await attach(server, id);
-    expect([(await detach(server, id)).status, await statusOf(id)]).toEqual([409, "attaching"]);
-    await finish(server, "succeed");
-    const answers = await Promise.all([detach(server, id), detach(server, id)]);
+    await carriedOut(server, attach(server, id), async () => {
+      expect([(await detach(server, id)).status, await statusOf(id)]).toEqual([409, "attaching"]);
+    });
+    const answers = await carriedOut(server, Promise.all([detach(server, id), detach(server, id)]), () => {
+      expect(openTask(server)?.work).toMatchObject({ value: { kind: "detach-volume-offloaded" } });
+    });
     // The later one finds the volume detaching, or the server busy.
     expect(answers.map(({ status }) => status).toSorted()).toEqual([202, expect.toBeOneOf([400, 409])]);
-    expect(openTask(server)?.work).toMatchObject({ value: { kind: "detach-volume-offloaded" } });
-    await finish(server, "succeed");
     await settler(600_000).settle();
     expect(await statusOf(id)).toBe("available");
   });
@@ -74,8 +113,7 @@ describe("a server that was offloaded", () => {
     await finish(server, "succeed");
     await act(server, "shelveOffload");
     await finish(server, "offloading", "succeed-keeping");
-    expect((await detach(server, id)).status).toBe(202);
-    await finish(server, "succeed");
+    expect((await carriedOut(server, detach(server, id))).status).toBe(202);
     for (let round = 0; round < 3; round += 1) await settler().settle();
     expect(await statusOf(id)).toBe("detaching");
     expect(await north().releaseEvacuated([{ host: "host-0", remaining: [] }])).toHaveLength(1);
@@ -85,13 +123,15 @@ describe("a server that was offloaded", () => {
 
   test("gives a volume back that it was to get, if it is deleted meanwhile", async () => {
     const [server, id] = [await offloaded(), await newVolume()];
-    await attach(server, id);
+    const attaching = attach(server, id);
+    await eventually("the attachment to be begun", () => openTask(server) !== undefined);
     expect((await call("DELETE", `/v2.1/servers/${server}`)).status).toBe(204);
     // There is no guest that a host would have to destroy.
     await eventually("the volume to be free", async () => {
       await settler().settle();
       return (await statusOf(id)) === "available";
     });
+    expect((await attaching).status).toBe(200);
   });
 
   test("is refused before 2.20, like one that is shelved on its host, and gets no volume with a tag", async () => {

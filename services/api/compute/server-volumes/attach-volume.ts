@@ -27,7 +27,7 @@ import type { FoundRecord, ServerVolumes } from "./server-volumes.ts";
  * A server that was offloaded has the volume without a host: Cinder shows it as in use, and the host that the server gets next connects it. As in Nova, such a server gets
  * no volume with a tag, and none that several servers may have (400), since it is not known whether that host can do this.
  *
- * Returns the attachment as soon as the server's cell has begun it.
+ * Returns the attachment as soon as the server's cell has begun it, and for a server that was offloaded when the cell has carried it out.
  */
 export async function attachVolume(
   deps: ServerDeps,

@@ -6,6 +6,7 @@ import { Fault } from "../../http/fault.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
 import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
+import { awaitWithoutHost } from "./await-without-host.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import type { AttachedVolume } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
@@ -39,7 +40,7 @@ export function requireAttachable({ action, server }: ActionTarget, { minor }: P
 }
 
 /**
- * Begins the operation that the volume's row names. If it is refused, the row is taken back, after the operation was closed in the cell. After
+ * Begins the operation that the volume's row names, and waits for its end if the server is on no host. If it is refused, the row is taken back, after the operation was closed in the cell. After
  * any other error it may have begun, and the settler finds out.
  */
 export async function beginAttachment(
@@ -61,6 +62,7 @@ export async function beginAttachment(
       await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now()).catch(onlyCinder);
     throw error;
   }
+  if (kind === onNone) await awaitWithoutHost(target.cell, taskId, deps.clock);
 }
 
 /** Passes on an error that is not Cinder's. */
