@@ -143,6 +143,25 @@ describe("/flavors/{id}/os-extra_specs", () => {
     expect(await specs()).toEqual({ "resources:VCPU": "1" });
   });
 
+  it("checks names and values in Nova's namespaces from 2.86 on", async () => {
+    const at = (minor: number) => ({ "openstack-api-version": `compute 2.${minor}` });
+    const told = async (minor: number, extra_specs: Record<string, string>) => {
+      const answer = await rig.post(path, { extra_specs }, at(minor));
+      return answer.json().badRequest?.message ?? answer.statusCode;
+    };
+    expect(await told(86, { fine: "1", "hw:zz": "1" })).toBe(
+      "Validation failed; extra spec 'hw:zz' does not appear to be a valid extra spec.",
+    );
+    expect(await told(86, { "hw:boot_menu": "perhaps" })).toBe(
+      "Validation failed; 'perhaps' is not a valid boolean-like value.",
+    );
+    const one = { method: "PUT", url: `${path}/hw:zz`, payload: { "hw:zz": "1" }, headers: at(104) } as const;
+    expect((await rig.call(one)).statusCode).toBe(400);
+    expect(await specs()).toEqual({ "resources:VCPU": "1" });
+    expect(await told(86, { "hw:boot_menu": "true", "vendor:zz": "1" })).toBe(200);
+    expect(await told(85, { "hw:zz": "1" })).toBe(200);
+  });
+
   it("refuses a body that does not match the key in the path", async () => {
     expect((await put(`${path}/a`, { b: "1" })).json()).toMatchObject({
       badRequest: { message: "Request body and URI mismatch" },

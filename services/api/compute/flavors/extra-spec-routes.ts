@@ -12,6 +12,7 @@ import {
   FLAVOR_ID,
   UpdateExtraSpecBody,
 } from "./flavor-schemas.ts";
+import { explainUnknownExtraSpec } from "./known-extra-specs.ts";
 
 const FlavorParams = Type.Object({ flavorId: Type.String() });
 const KeyParams = Type.Object({ flavorId: Type.String(), key: Type.String() });
@@ -30,7 +31,7 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
       schema: { params: FlavorParams, body: CreateExtraSpecsBody, response: { 200: ExtraSpecsAnswer } },
     },
     async (request) => {
-      const given = readSpecs(request.body.extra_specs);
+      const given = readSpecs(request.body.extra_specs, callOf(request).minor);
       await change(deps, request.params.flavorId, (now) => ({ ...now, ...given }));
       return { extra_specs: given };
     },
@@ -43,7 +44,7 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
       schema: { params: KeyParams, body: UpdateExtraSpecBody, response: { 200: ExtraSpecAnswer } },
     },
     async (request) => {
-      const given = readSpecs(request.body);
+      const given = readSpecs(request.body, callOf(request).minor);
       const { flavorId, key } = request.params;
       if (!Object.hasOwn(given, key)) throw badRequest("Request body and URI mismatch");
       await change(deps, flavorId, (now) => ({ ...now, ...given }));
@@ -99,11 +100,15 @@ async function change(deps: FlavorDeps, flavorId: string, next: (now: Specs) => 
   if (written === null) throw flavorNotFound(flavorId);
 }
 
+/** The microversion from which on names and values are checked as Nova checks them. What Berth can never satisfy is refused at any. */
+const CHECKED_FROM_MINOR = 86;
+
 /** Returns the given extra specs as they are stored, with numbers as their digits. Refuses all of them if one is invalid. */
-function readSpecs(values: ExtraSpecValues): Record<string, string> {
+function readSpecs(values: ExtraSpecValues, minor: number): Record<string, string> {
   const specs = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
   for (const [key, value] of Object.entries(specs)) {
-    const refusal = explainBadExtraSpec(key, value);
+    const unknown = minor < CHECKED_FROM_MINOR ? null : explainUnknownExtraSpec(key, value);
+    const refusal = unknown ?? explainBadExtraSpec(key, value);
     if (refusal !== null) throw badRequest(refusal);
   }
   return specs;
