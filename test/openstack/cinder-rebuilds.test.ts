@@ -68,7 +68,7 @@ describe.runIf(hasKeystone && hasGlance && hasCinder && whyNoQemu() === null)(
       });
       events.target = cloud.apiUrl;
       await call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
-    }, 400_000);
+    }, 900_000);
     beforeEach(() => hear());
     afterAll(async () => {
       await cloud?.close();
