@@ -39,14 +39,30 @@ export class SnapshotStore {
     return join(this.#dir, `.${id}.${randomUUID()}.part`);
   }
 
-  /** Makes a complete file the image. Afterwards the image survives a crash of the host. */
-  async publish(part: string, id: string): Promise<void> {
-    const publish = async () => {
-      await synced(part);
-      await rename(part, this.#pathOf(id));
-      await synced(this.#dir);
+  /**
+   * Makes a complete file the image. Afterwards the image survives a crash of the host. While the storage does not answer, this waits for it. When the signal is raised before the
+   * file has got the image's name, it rejects with the signal's reason at once, and the file never gets the name.
+   */
+  async publish(part: string, id: string, signal: AbortSignal): Promise<void> {
+    let isNamed = false;
+    const published = this.#storage.work(
+      async () => {
+        signal.throwIfAborted();
+        await synced(part);
+        signal.throwIfAborted();
+        isNamed = true;
+        await rename(part, this.#pathOf(id));
+        await synced(this.#dir);
+      },
+      { isSlow: true },
+    );
+    const { promise: calledOff, reject } = Promise.withResolvers<never>();
+    const callOff = () => {
+      if (!isNamed) reject(signal.reason);
     };
-    await this.#storage.work(publish, { isSlow: true });
+    if (signal.aborted) callOff();
+    signal.addEventListener("abort", callOff);
+    await Promise.race([published, calledOff]).finally(() => signal.removeEventListener("abort", callOff));
   }
 
   /** Removes an incomplete file. Does nothing if there is none. Rejects with a SilentStorageError while the storage does not answer; the file may be removed later then. */

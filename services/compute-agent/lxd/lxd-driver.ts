@@ -302,7 +302,7 @@ export class LxdDriver implements Driver {
     const file = await images.nameFor(imageId);
     try {
       await copyContainer(this.#client, { container: container.name, imageId, file, signal });
-      await images.publish(file, imageId);
+      await images.publish(file, imageId, signal);
     } catch (error) {
       await images.discard(file);
       throw error;

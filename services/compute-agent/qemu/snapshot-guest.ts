@@ -34,7 +34,7 @@ export async function snapshotGuest(
     if (state === "absent") await guest.boot(program, { isReceiving: false, hasDevices: false });
     await copyDisk(guest, disk.node, part, signal);
     if (state === "absent") await guest.end();
-    await images.publish(part, imageId);
+    await images.publish(part, imageId, signal);
   } catch (error) {
     // If this fails, the record keeps the copy's name, and the guest's next order ends the copy.
     if (state === "absent") await guest.end();
