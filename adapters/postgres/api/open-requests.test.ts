@@ -8,12 +8,15 @@ import { PostgresApiStore } from "./postgres-api-store.ts";
 
 // `open_requests` follows `requests`, whichever version of the services writes. See the table in schema/api/migrations/0001-baseline.sql.
 
+/** On a busy machine, a call may wait longer for its connection than a service waits. */
+const PATIENT = { connectMs: 60_000 };
+
 let database: TestDatabase;
 let pool: Pool;
 let store: PostgresApiStore;
 beforeAll(async () => {
   database = await freshDatabase("api");
-  pool = createPool({ url: database.url, applicationName: "open requests test" });
+  pool = createPool({ url: database.url, applicationName: "open requests test", ...PATIENT });
   store = new PostgresApiStore(pool);
 });
 beforeEach(() => pool.query("truncate requests"));
@@ -169,7 +172,12 @@ test("restoring only the data fills both tables, in the order in which pg_dump w
 });
 
 test("a call within a limit of open requests passes over those that have arrived, however many they are", async () => {
-  const one = createPool({ url: database.url, applicationName: "open requests by index", connectionsMax: 1 });
+  const one = createPool({
+    url: database.url,
+    applicationName: "open requests by index",
+    connectionsMax: 1,
+    ...PATIENT,
+  });
   const alone = new PostgresApiStore(one);
   const entriesRead = async () => {
     await one.query("select pg_stat_force_next_flush()");
@@ -179,7 +187,7 @@ test("a call within a limit of open requests passes over those that have arrived
     return Number(rows[0]?.entries);
   };
   const acceptOne = (server: number) => alone.acceptWithin([[serverSpec(server)]], { openMax: 10, quotas: null });
-  const arrived = Array.from({ length: 2_000 }, (_, server) => server + 1_000);
+  const arrived = Array.from({ length: 500 }, (_, server) => server + 1_000);
   try {
     await alone.accept(arrived.map((server) => serverSpec(server)));
     await alone.assignCells(arrived.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
@@ -195,7 +203,12 @@ test("a call within a limit of open requests passes over those that have arrived
 });
 
 test("requests that are written and assigned together stay on their pages, so that no index gets another entry", async () => {
-  const one = createPool({ url: database.url, applicationName: "requests on their pages", connectionsMax: 1 });
+  const one = createPool({
+    url: database.url,
+    applicationName: "requests on their pages",
+    connectionsMax: 1,
+    ...PATIENT,
+  });
   const alone = new PostgresApiStore(one);
   const updates = async () => {
     await one.query("select pg_stat_force_next_flush()");
