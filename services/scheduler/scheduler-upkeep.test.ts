@@ -1,9 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemorySoftState } from "../../adapters/memory/memory-soft-state.ts";
 import { cellEventsSubject, conductorPermissions } from "../../adapters/nats/streams.ts";
+import { LedgerView } from "../../core/ledger/ledger-view.ts";
+import { ViewError, type ViewSource } from "../../core/stores/cell/view-source.ts";
 import { CellEvent, EventKind } from "../../proto/gen/berth/cell.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
 import { closingOf, dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
+import { BuildFailureCounts } from "./cells/build-failure-counts.ts";
 import type { SchedulerCellStore } from "./ports.ts";
 
 let rig: SchedulerRig;
@@ -158,5 +163,84 @@ describe("learning", () => {
     await conductor.publish(cellEventsSubject("one"), CellEvent.encode({ ...failed("two/host-1"), more }).finish());
     await eventually("the failure to be counted", async () => (await rig.softState.buildFailures()).size > 0);
     expect([...(await rig.softState.buildFailures()).keys()]).toEqual(["one/host-1"]);
+  });
+
+  const buildOf = (kind: EventKind, host: string) =>
+    CellEvent.encode(
+      CellEvent.create({ kind, cell: "one", serverUuid: serverId(9), host, reason: "", atMs: 0 }),
+    ).finish();
+  /** A source of a view that loads, or is lost, when the test says so. */
+  function sourceOf(cell: RigCell) {
+    const state = { ready: false, waits: 0 };
+    const source: ViewSource = {
+      get ready() {
+        return state.ready;
+      },
+      async waitUntilSeen() {
+        state.waits += 1;
+        if (!state.ready) throw new ViewError("behind", cell.name, "it does not answer");
+      },
+      onApplied: () => () => {},
+    };
+    return { state, source };
+  }
+
+  test("what a cell says while a scheduler's view of it has not loaded is counted by the schedulers whose views have, and by it later", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4, 4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    const tell = (kind: EventKind, host: string) => conductor.publish(cellEventsSubject("one"), buildOf(kind, host));
+    await rig.softState.recordBuildFailure("one", "host-1");
+    const { state, source } = sourceOf(cell);
+    // The database of the cell does not answer, so this scheduler knows none of its hosts.
+    const opened = cell.open({ view: new LedgerView(), source });
+    await rig.start([opened]);
+    await tell(EventKind.EVENT_KIND_SERVER_ACTIVE, "host-1");
+    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED, "host-2");
+    for (let second = 0; second < 60; second += 1) {
+      rig.clock.advance(1_000);
+      await new Promise(setImmediate);
+    }
+    expect([...(await rig.softState.buildFailures()).keys()]).toEqual(["one/host-1"]);
+    cell.store.follow((_, rows) => opened.view.applyAll(rows));
+    state.ready = true;
+    await eventually("both events to be counted", async () => {
+      rig.clock.advance(1_000);
+      return [...(await rig.softState.buildFailures()).keys()].join() === "one/host-2";
+    });
+  });
+
+  test("the failure of a host that is newer than what the view shows is counted when the view has caught up, after a loss, too", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    const { state, source } = sourceOf(cell);
+    state.ready = true;
+    const opened = cell.openFrozen({ source });
+    await rig.start([opened]);
+    // The view keeps its last state, and the cell gets another host meanwhile.
+    state.ready = false;
+    await cell.addHosts([4, 4]);
+    const waits = state.waits;
+    await conductor.publish(cellEventsSubject("one"), buildOf(EventKind.EVENT_KIND_ATTEMPT_FAILED, "host-2"));
+    await eventually("the view to be waited for twice", () => {
+      rig.clock.advance(1_000);
+      return state.waits > waits + 1;
+    });
+    expect((await rig.softState.buildFailures()).size).toBe(0);
+    cell.store.follow((_, rows) => opened.view.applyAll(rows));
+    state.ready = true;
+    await eventually("the failure to be counted", async () => {
+      rig.clock.advance(1_000);
+      return (await rig.softState.buildFailures()).has("one/host-2");
+    });
+  });
+
+  test("a build that succeeds before the counts were read for the first time clears the failures of its host", async () => {
+    const softState = new MemorySoftState(new ManualClock(0));
+    await softState.recordBuildFailure("one", "host-1");
+    const counts = new BuildFailureCounts(softState, () => {});
+    await counts.succeeded("one", "host-1");
+    expect((await softState.buildFailures()).size).toBe(0);
   });
 });

@@ -4,7 +4,8 @@ import type { SoftState } from "../../../core/stores/soft-state.ts";
 export class BuildFailureCounts {
   readonly #softState: SoftState;
   readonly #onChanged: (cell: string, host: string) => void;
-  #byCell: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map();
+  /** Null until the counts have been read. */
+  #byCell: ReadonlyMap<string, ReadonlyMap<string, number>> | null = null;
 
   /** Calls `onChanged` for each host whose count has changed. */
   constructor(softState: SoftState, onChanged: (cell: string, host: string) => void) {
@@ -13,7 +14,7 @@ export class BuildFailureCounts {
   }
 
   of(cell: string): ReadonlyMap<string, number> | undefined {
-    return this.#byCell.get(cell);
+    return this.#byCell?.get(cell);
   }
 
   async refresh(): Promise<void> {
@@ -24,7 +25,7 @@ export class BuildFailureCounts {
       const hosts = byCell.get(cell) ?? new Map<string, number>();
       byCell.set(cell, hosts.set(key.slice(slash + 1), count));
     }
-    const before = this.#byCell;
+    const before = this.#byCell ?? new Map<string, ReadonlyMap<string, number>>();
     this.#byCell = byCell;
     for (const cell of new Set([...before.keys(), ...byCell.keys()])) {
       for (const host of changedKeys(before.get(cell), byCell.get(cell))) this.#onChanged(cell, host);
@@ -35,9 +36,9 @@ export class BuildFailureCounts {
     return this.#softState.recordBuildFailure(cell, host);
   }
 
-  /** Clears the host's count. Calls the soft state only if the host has a count. */
+  /** Clears the host's count. Calls the soft state only if the host has a count, or while the counts have not been read. */
   async succeeded(cell: string, host: string): Promise<void> {
-    if (this.of(cell)?.has(host)) await this.#softState.clearBuildFailures(cell, host);
+    if (this.#byCell === null || this.of(cell)?.has(host)) await this.#softState.clearBuildFailures(cell, host);
   }
 }
 

@@ -6,14 +6,27 @@ import type { SchedulerCell } from "../ports.ts";
 import type { BuildFailureCounts } from "./build-failure-counts.ts";
 
 const EVENTS_IN_FLIGHT_MAX = 1_000;
+/** How long an event waits for the view to catch up, and then for its next delivery. Both are far shorter than the stream keeps events. */
+const SEEN_DEADLINE_MS = 5_000;
+const RETRY_MS = 5_000;
 
-/** Learns from a cell's events on which hosts builds fail. Each event reaches one of the schedulers. */
+/** The kinds of events from which something is learned. */
+const COUNTED: ReadonlySet<EventKind> = new Set([
+  EventKind.EVENT_KIND_ATTEMPT_FAILED,
+  EventKind.EVENT_KIND_SERVER_ACTIVE,
+]);
+
+/**
+ * Learns from a cell's events on which hosts builds fail. Each event reaches one of the schedulers, so a scheduler whose view of the cell has not
+ * loaded does not listen: it could not tell the cell's hosts from invented ones, and the events wait in their stream for one that can.
+ */
 export class CellEvents {
   readonly #cell: SchedulerCell;
   readonly #failures: BuildFailureCounts;
   readonly #events: SchedulerEvents;
   #subscription: Subscription | null = null;
   #trying: Promise<void> | null = null;
+  #hasStreams = false;
   #stopped = false;
 
   constructor(options: {
@@ -27,8 +40,8 @@ export class CellEvents {
   }
 
   /**
-   * Begins to listen in the background, unless it is listening already. Placing needs no events and the cell's bus may be unreachable, so a
-   * failure is not reported to the caller. Call it again to retry.
+   * Begins to listen in the background, unless it is listening already or the cell's view has not loaded. Placing needs no events and the cell's bus
+   * may be unreachable, so a failure is not reported to the caller. Call it again to retry.
    */
   listen(): void {
     if (this.#subscription || this.#stopped || this.#trying) return;
@@ -47,20 +60,38 @@ export class CellEvents {
 
   async #subscribe(): Promise<void> {
     const { bus, name } = this.#cell;
-    await bus.ensureStreams(cellStreams(name));
+    // The conductors need the streams, whether this scheduler listens or not.
+    if (!this.#hasStreams) await bus.ensureStreams(cellStreams(name));
+    this.#hasStreams = true;
+    if (!this.#cell.source.ready) return;
     const options = { maxInFlight: EVENTS_IN_FLIGHT_MAX };
-    this.#subscription = await bus.consume(cellEventsForSchedulers, options, (message) => this.#take(message));
+    this.#subscription = await bus.consume(cellEventsForSchedulers, options, (message) => void this.#take(message));
   }
 
-  /** Counts the builds of the cell's own hosts alone: the counts of all cells are in one place, which any other name that a cell sends would fill. */
-  #take(message: BusMessage): void {
-    const { hosts } = this.#cell.view;
-    for (const { kind, host } of eventsOf(message.data)) {
-      if (hosts.slotOf(host) < 0) continue;
+  /**
+   * Counts the builds of the cell's own hosts alone: the counts of all cells are in one place, which any other name that a cell sends would fill. A host
+   * that the view lacks may be newer than the view, so the events of a message with such a host are judged when the view shows all that was committed by now. As
+   * long as it does not, the message is delivered again, perhaps to another scheduler. Never rejects.
+   */
+  async #take(message: BusMessage): Promise<void> {
+    const { source } = this.#cell;
+    const told = eventsOf(message.data).filter(({ kind }) => COUNTED.has(kind));
+    try {
+      if (!told.every(({ host }) => this.#has(host))) await source.waitUntilSeen(SEEN_DEADLINE_MS);
+    } catch {
+      message.retry(RETRY_MS);
+      return;
+    }
+    for (const { kind, host } of told) {
+      if (!this.#has(host)) continue;
       if (kind === EventKind.EVENT_KIND_ATTEMPT_FAILED) void this.#failures.failed(this.#cell.name, host);
-      if (kind === EventKind.EVENT_KIND_SERVER_ACTIVE) void this.#failures.succeeded(this.#cell.name, host);
+      else void this.#failures.succeeded(this.#cell.name, host);
     }
     message.ack();
+  }
+
+  #has(host: string): boolean {
+    return this.#cell.view.hosts.slotOf(host) >= 0;
   }
 }
 
