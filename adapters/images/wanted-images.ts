@@ -1,65 +1,57 @@
 import { randomUUID } from "node:crypto";
-import { lstat, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { open, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../runtime/clock.ts";
 import { findImageFile } from "../../runtime/find-image-file.ts";
-import { isSha512 } from "../../runtime/image-hash.ts";
 import { type ImageKey, markName } from "../../runtime/wanted-image.ts";
+import { isWantedMark, readMark, sealedMark, type WantedImage } from "./image-mark.ts";
 
-/** An image whose bits hosts wait for. */
-export interface WantedImage extends ImageKey {
-  readonly diskFormat: string;
-  /** Null if the image service does not say. */
-  readonly bytes: number | null;
-}
-
-const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
-const WANTED = new RegExp(`^\\.(${UUID})(?:-[0-9a-f]{32})?\\.wanted$`);
-/** A mark is far smaller. */
-const MARK_BYTES_MAX = 4_096;
 /** An api that has not touched its claim for so long is dead. */
 const DEAD_CLAIM_MS = 30_000;
 
 /**
  * The images that the directory of images lacks and hosts wait for. Their marks are files of the directory, so the apis and the hosts, which have
- * nothing else in common, share them, and they outlast every process. A mark is touched as long as an api sees it.
+ * nothing else in common, share them, and they outlast every process. A mark is touched as long as an api sees it. Only apis write marks, which they seal with
+ * their key, since what a mark names is fetched in their name.
  */
 export class WantedImages {
   readonly #dir: string;
   readonly #clock: Pick<Clock, "monotonic">;
+  readonly #key: Uint8Array;
   readonly #claims = new Set<string>();
   /** The names of marks that could not be used when they were last read. */
   #bad: ReadonlySet<string> = new Set();
   /** When the present time of another api's claim was first seen. */
   readonly #seen = new Map<string, { readonly changedAtMs: number; readonly atMs: number }>();
 
-  constructor(dir: string, clock: Pick<Clock, "monotonic">) {
+  /** `key` is that of the marks' seals, which all apis of a cloud share. */
+  constructor(dir: string, clock: Pick<Clock, "monotonic">, key: Uint8Array) {
     this.#dir = dir;
     this.#clock = clock;
+    this.#key = key;
   }
 
   /** Marks an image as wanted, unless its file is there. May be repeated. */
   async want(image: WantedImage): Promise<void> {
     if ((await findImageFile(this.#dir, image, [])) !== null) return;
     const mark = this.#pathOf(image, "wanted");
-    // A mark that cannot be read is written again.
-    if ((await readMark(this.#dir, basename(mark)).catch(() => null)) !== null) return;
-    const { id, sha512, diskFormat, bytes } = image;
-    await this.#write(mark, JSON.stringify({ id, sha512, diskFormat, bytes }));
+    // A mark that cannot be read, or has no seal, is written again.
+    if ((await readMark(this.#dir, basename(mark), this.#key).catch(() => null)) !== null) return;
+    await this.#write(mark, sealedMark(image, this.#key));
     await rm(this.#pathOf(image, "refused"), { force: true });
   }
 
   /**
    * The images that are wanted now. Touches their marks, so that hosts see that an api is at work. Everything with access to the directory can write a
-   * mark, so one that is damaged, or belongs to another image than its name says, is skipped and not touched. Each such mark is told to `onBad` once.
+   * mark, so one that is damaged, has no seal, or belongs to another image than its name says, is skipped and not touched. Each such mark is told to `onBad` once.
    */
   async wanted(onBad: (error: Error) => void = () => undefined): Promise<readonly WantedImage[]> {
     const found: WantedImage[] = [];
     const bad = new Set<string>();
     for (const name of await readdir(this.#dir)) {
-      if (!WANTED.test(name)) continue;
+      if (!isWantedMark(name)) continue;
       try {
-        const image = await readMark(this.#dir, name);
+        const image = await readMark(this.#dir, name, this.#key);
         if (image === null) continue;
         await touch(join(this.#dir, name));
         found.push(image);
@@ -133,34 +125,6 @@ export class WantedImages {
   #pathOf(image: ImageKey, kind: Parameters<typeof markName>[1]): string {
     return join(this.#dir, markName(image, kind));
   }
-}
-
-/** Reads a mark. Null if it has gone. Rejects with an Error if it is not a mark of the image that its name says. */
-async function readMark(dir: string, name: string): Promise<WantedImage | null> {
-  const path = join(dir, name);
-  const file = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
-  if (file === null) return null;
-  if (!file.isFile() || file.size > MARK_BYTES_MAX) throw new Error("it is no file of a few bytes");
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
-  return text === null ? null : wantedOf(name, JSON.parse(text));
-}
-
-/** Each part of a mark becomes part of a file's name or a limit, so none is taken on trust. */
-function wantedOf(name: string, document: unknown): WantedImage {
-  const fields = (typeof document === "object" && document !== null ? document : {}) as Record<string, unknown>;
-  const { id, sha512, diskFormat, bytes } = fields;
-  const isKey = typeof id === "string" && (sha512 === null || (typeof sha512 === "string" && isSha512(sha512)));
-  if (!isKey || id !== WANTED.exec(name)?.[1] || markName({ id, sha512 }, "wanted") !== name)
-    throw new Error("it does not describe the image that its name says");
-  if (typeof diskFormat !== "string") throw new Error("its diskFormat is no text");
-  if (bytes !== null && !(Number.isSafeInteger(bytes) && Number(bytes) >= 0)) throw new Error("its bytes are no size");
-  return { id, sha512, diskFormat, bytes: bytes === null ? null : Number(bytes) };
 }
 
 /** A file that has gone in the meantime is not touched. */

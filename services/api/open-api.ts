@@ -20,6 +20,7 @@ import { PostgresRatioStore } from "../../adapters/postgres/api/postgres-ratio-s
 import { PostgresReservationStore } from "../../adapters/postgres/api/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-settings-store.ts";
+import { PostgresSharedKeyStore } from "../../adapters/postgres/api/postgres-shared-key-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
@@ -47,7 +48,7 @@ import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { ApiDeps } from "./api-parts.ts";
 import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
-import { openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
+import { IMAGE_MARKS_KEY, openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
@@ -113,7 +114,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       filters,
       ...openProjectStores(pool),
       ...openServices(settings, closers),
-      ...(await openImageParts(settings, closers)),
+      ...(await openImageParts(settings, { pool, patience, closers })),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,
@@ -255,12 +256,17 @@ function refuseBadOptions(settings: ApiOptions): void {
 }
 
 /** Opens the directory of images, and Glance if the images of servers are there. */
-async function openImageParts(settings: ApiOptions, closers: Closers) {
+async function openImageParts(
+  settings: ApiOptions,
+  { pool, patience, closers }: { readonly pool: Pool; readonly patience: Patience; readonly closers: Closers },
+) {
   const imageFiles = await openImageFiles(settings.imagesPath);
   if (settings.images !== "glance") return { imageFiles, glance: null };
+  const keys = new PostgresSharedKeyStore(pool);
+  const key = await patience.until("the key of the marks of images", () => keys.key(IMAGE_MARKS_KEY));
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
-  return { imageFiles, glance: openGlanceParts(neighbours, settings) };
+  return { imageFiles, glance: openGlanceParts(neighbours, settings, key) };
 }
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {

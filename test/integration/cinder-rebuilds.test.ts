@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
@@ -51,7 +51,7 @@ function glanceParts(): GlanceParts {
   const neighbour = new NeighbourClient({ session, clock: systemClock }, { ...reach, timeoutMs: 30_000, triesMax: 1 });
   return {
     ...{ client: new GlanceClient(neighbour), close: () => neighbour.close() },
-    ...{ files: new ImageDirectory(dir), wanted: new WantedImages(dir, systemClock) },
+    ...{ files: new ImageDirectory(dir), wanted: new WantedImages(dir, systemClock, randomBytes(32)) },
   };
 }
 

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -54,7 +54,11 @@ describe.runIf(hasKeystone && hasGlance && hasCinder && whyNoQemu() === null)(
       dir = makeQemuGuestsDir();
       const imagesPath = join(dir.path, `images-${randomUUID()}`);
       mkdirSync(imagesPath);
-      parts = openGlanceParts(neighbours, { images: "glance", auth: "keystone", imagesPath, glanceUrl: null });
+      parts = openGlanceParts(
+        neighbours,
+        { images: "glance", auth: "keystone", imagesPath, glanceUrl: null },
+        randomBytes(32),
+      );
       storage = new CinderClient(neighbours.client({ ...CINDER, url: cinder.url }));
       const inventories = { VCPU: { total: 8 }, MEMORY_MB: { total: 1_024 }, DISK_GB: { total: 10 } };
       const hosts = [{ name: "h-0", inventories, hypervisor: { type: "QEMU" } }];

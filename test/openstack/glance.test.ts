@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -88,7 +88,7 @@ describe.runIf(hasKeystone && hasGlance)("a real Glance", () => {
     const dir = join(makeOwnedDir("real-glance"), randomUUID());
     mkdirSync(dir);
     const options = { images: "glance", auth: "keystone", imagesPath: dir, glanceUrl: null } as const;
-    const glanceParts = openGlanceParts(neighbours, options);
+    const glanceParts = openGlanceParts(neighbours, options, randomBytes(32));
     const deps = { images: new MemoryImageStore(), glance: glanceParts, clock: systemClock };
     const opened = openImages(deps, events as never, { cacheMs: 0, bytesMax: 1 << 20 });
     if (opened === null) throw new Error("there are no images");

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -57,7 +57,12 @@ async function openRig(clock: Pick<typeof systemClock, "now" | "monotonic"> = sy
   const told: string[] = [];
   const images = new GlanceImages(
     {
-      ...{ glance: client, store, files: new ImageDirectory(dir), wanted: new WantedImages(dir, systemClock) },
+      ...{
+        glance: client,
+        store,
+        files: new ImageDirectory(dir),
+        wanted: new WantedImages(dir, systemClock, randomBytes(32)),
+      },
       events: {
         snapshotLost: (_id, reason) => told.push(reason),
         snapshotsNotSettled: (error) => told.push(String(error)),

@@ -1,10 +1,11 @@
-import { createHash, randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
-import { type WantedImage, WantedImages } from "../../../adapters/images/wanted-images.ts";
+import { sealedMark, type WantedImage } from "../../../adapters/images/image-mark.ts";
+import { WantedImages } from "../../../adapters/images/wanted-images.ts";
 import { uploadedName } from "../../../runtime/find-image-file.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
@@ -13,6 +14,8 @@ import { eventually } from "../../../test/rigs/eventually.ts";
 import { ImageFetcher } from "./image-fetcher.ts";
 
 const BITS = Buffer.alloc(3_000, "disk");
+/** The key of the apis' seals. */
+const KEY = randomBytes(32);
 const sha512 = createHash("sha512").update(BITS).digest("hex");
 
 let dir: string;
@@ -27,7 +30,7 @@ beforeEach(() => {
   mkdirSync(dir);
   clock = new ManualClock(0);
   told = [];
-  wanted = new WantedImages(dir, clock);
+  wanted = new WantedImages(dir, clock, KEY);
   image = { id: randomUUID(), sha512, diskFormat: "raw", bytes: BITS.length };
   download = async () => Readable.from([BITS]);
 });
@@ -89,7 +92,7 @@ describe("an image that hosts lack", () => {
     await wanted.want(image);
     const { promise, resolve } = Promise.withResolvers<Readable>();
     download = () => promise;
-    const [first, second] = [fetcherOf(), fetcherOf(new WantedImages(dir, clock))];
+    const [first, second] = [fetcherOf(), fetcherOf(new WantedImages(dir, clock, KEY))];
     await first.look();
     download = async () => Readable.from([BITS]);
     await look(second);
@@ -159,11 +162,12 @@ describe("an image that hosts lack", () => {
     const mark = (name: string, document: unknown) =>
       writeFileSync(join(dir, `.${name}.wanted`), typeof document === "string" ? document : JSON.stringify(document));
     const good = { id, sha512: null, diskFormat: "raw", bytes: null };
+    const unsized = { ...good, bytes: -1 };
     for (const document of ["{}", "null", "no JSON", " ".repeat(5_000)]) mark(randomUUID(), document);
     mark(other, { ...good, id: "../../etc" });
     mark(randomUUID(), good);
     mark(`${id}-${"0".repeat(32)}`, { ...good, sha512: `${"0".repeat(32)}/../../../x` });
-    mark(id, { ...good, bytes: -1 });
+    mark(id, JSON.parse(sealedMark(unsized, KEY)));
     mkdirSync(join(dir, `.${randomUUID()}.wanted`));
     await wanted.want(image);
     const fetcher = fetcherOf();
@@ -175,6 +179,52 @@ describe("an image that hosts lack", () => {
     await wanted.want({ id, sha512: null, diskFormat: "raw", bytes: null });
     await look(fetcher);
     expect(told.filter((one) => one === "fetched")).toHaveLength(2);
+  });
+
+  test("is not fetched for a mark that a host has written, whatever it has seen of others, and such a mark is told once and not touched", async () => {
+    await wanted.want(image);
+    const seen = JSON.parse(readFileSync(join(dir, `.${uploadedName(image.id, sha512)}.wanted`), "utf8"));
+    const plain = (): WantedImage => ({ id: randomUUID(), sha512: null, diskFormat: "raw", bytes: null });
+    const [unsealed, copied, other, widened, emptied] = [plain(), plain(), plain(), plain(), plain()];
+    const widenedSeal = JSON.parse(sealedMark({ ...widened, bytes: 1 }, KEY)).seal;
+    const forged = new Map<WantedImage, unknown>([
+      [unsealed, unsealed],
+      [copied, { ...copied, seal: seen.seal }],
+      [other, JSON.parse(sealedMark(other, randomBytes(32)))],
+      [widened, { ...widened, seal: widenedSeal }],
+      [emptied, { ...emptied, seal: "" }],
+    ]);
+    for (const [{ id }, document] of forged) {
+      writeFileSync(join(dir, `.${id}.wanted`), JSON.stringify(document));
+      utimesSync(join(dir, `.${id}.wanted`), 1, 1);
+    }
+    const asked: string[] = [];
+    download = async (id) => {
+      asked.push(id);
+      return Readable.from([BITS]);
+    };
+    const fetcher = fetcherOf();
+    for (const _ of [1, 2, 3]) await look(fetcher);
+    expect(asked).toEqual([image.id]);
+    const refused = told.filter((one) => one.startsWith("not fetched: the mark"));
+    for (const { id } of forged.keys()) {
+      expect(refused.filter((one) => one.includes(id))).toHaveLength(1);
+      expect(statSync(join(dir, `.${id}.wanted`)).mtimeMs).toBe(1_000);
+    }
+    expect([refused.length, told.length]).toEqual([5, 6]);
+    // A user of an api wants the image, such as during an upgrade from apis that did not seal.
+    await wanted.want(unsealed);
+    await look(fetcher);
+    expect(asked).toEqual([image.id, unsealed.id]);
+  });
+
+  test("is fetched by each api that has the key, and its mark is understood by an api that knows no seals", async () => {
+    await wanted.want(image);
+    const mark = JSON.parse(readFileSync(join(dir, `.${uploadedName(image.id, sha512)}.wanted`), "utf8"));
+    expect(mark).toMatchObject(image);
+    expect(JSON.stringify(mark)).not.toContain(KEY.toString("hex"));
+    await look(fetcherOf(new WantedImages(dir, clock, Uint8Array.from(KEY))));
+    expect(told).toEqual(["fetched"]);
   });
 
   test("is not taken with fewer or more bytes than the image service states, although it knows no hash", async () => {

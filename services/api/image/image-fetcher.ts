@@ -1,6 +1,7 @@
 import { pipeline, type Readable, Transform } from "node:stream";
 import { ImageDataError, type ImageDirectory } from "../../../adapters/images/image-directory.ts";
-import type { WantedImage, WantedImages } from "../../../adapters/images/wanted-images.ts";
+import type { WantedImage } from "../../../adapters/images/image-mark.ts";
+import type { WantedImages } from "../../../adapters/images/wanted-images.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Ticker } from "../../../runtime/ticker.ts";
 import type { ApiEvents } from "../events.ts";

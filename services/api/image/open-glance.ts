@@ -40,14 +40,21 @@ export function refuseBadGlance({ images, auth, imagesPath }: GlanceOptions): vo
   refuseFaults(faults);
 }
 
-/** Opens the client of Glance and the directory of images. Sends no request yet. */
-export function openGlanceParts(neighbours: Neighbours, { glanceUrl: url, imagesPath }: GlanceOptions): GlanceParts {
+/** The name of the key with which apis seal the marks of wanted images. */
+export const IMAGE_MARKS_KEY = "image-marks";
+
+/** Opens the client of Glance and the directory of images, with the key of its marks. Sends no request yet. */
+export function openGlanceParts(
+  neighbours: Neighbours,
+  { glanceUrl: url, imagesPath }: GlanceOptions,
+  marksKey: Uint8Array,
+): GlanceParts {
   const dir = resolve(imagesPath ?? "");
   const neighbour = neighbours.client({ service: "Glance", types: ["image"], url });
   return {
     client: new GlanceClient(neighbour),
     close: () => neighbour.close(),
     files: new ImageDirectory(dir),
-    wanted: new WantedImages(dir, systemClock),
+    wanted: new WantedImages(dir, systemClock, marksKey),
   };
 }

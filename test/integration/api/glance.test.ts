@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -38,7 +38,7 @@ beforeEach(async () => {
   dir = join(makeOwnedDir("glance"), randomUUID());
   mkdirSync(dir);
   const options = { images: "glance", auth: "keystone", imagesPath: dir, glanceUrl: null } as const;
-  const parts = openGlanceParts(neighbours, options);
+  const parts = openGlanceParts(neighbours, options, randomBytes(32));
   rig = await ApiRig.start(
     { auth: "keystone", imageRule: "glance" },
     undefined,

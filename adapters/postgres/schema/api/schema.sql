@@ -420,6 +420,14 @@ create table settings (
   constraint settings_pkey PRIMARY KEY (section)
 );
 
+create table shared_keys (
+  name text not null,
+  key bytea not null,
+  made_at timestamp with time zone default now() not null,
+  constraint shared_keys_key_check CHECK ((octet_length(key) = 32)),
+  constraint shared_keys_pkey PRIMARY KEY (name)
+);
+
 create table soft_deletions (
   server_uuid uuid not null,
   aim text not null,
