@@ -45,6 +45,8 @@ export interface Profile {
   readonly drivers: DriverHabits;
   /** How long deleted servers can be restored, in milliseconds. Users then delete softly and restore, too; their other deletes are forced. */
   readonly keepDeletedMs?: number;
+  /** Whether a server that is shelved loses its host in the same operation, as with Nova's default. Otherwise users offload shelved servers. */
+  readonly offloadsAtOnce?: boolean;
   /** The only changes that users make, besides creating and deleting servers; all changes by default. */
   readonly changes?: readonly string[];
   /** With a Cinder, users create servers with new volumes, which are to end with their servers. */
@@ -86,6 +88,7 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "crashes",
     about: "processes die and stand still",
+    offloadsAtOnce: true,
     faults: ["kill", "pause", "power-loss", "host-power", "kill-all"],
     swarm: false,
     everyMs: 1_000,
@@ -95,6 +98,7 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "partitions",
     about: "ways are cut, one way and both",
+    offloadsAtOnce: true,
     faults: ["cut-cell", "cut-agent", "host-away", "database-stall", "broker-stall"],
     swarm: false,
     everyMs: 2_000,
@@ -104,6 +108,7 @@ export const PROFILES: readonly Profile[] = [
   {
     name: "slow",
     about: "slow disks, slow links, late and doubled messages",
+    offloadsAtOnce: true,
     faults: ["slow-place", "spikes", "twice", "loss"],
     swarm: false,
     everyMs: 2_000,

@@ -21,6 +21,8 @@ export interface ChangingUser {
   isOver(): boolean;
   /** Whether deleted servers are kept, and can be restored. */
   readonly keepsDeleted: boolean;
+  /** Whether a server that is shelved loses its host in the same operation. */
+  readonly offloadsAtOnce: boolean;
   /** The only actions that users take; all if undefined. */
   readonly changes: readonly string[] | undefined;
 }
@@ -41,12 +43,10 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     "rescue",
     "soft",
     "hard",
-    "shelve",
-    "shelve",
-    "shelveOffload",
+    ...["shelve", "shelve", "shelve"],
   ]),
   VERIFY_RESIZE: ["confirmResize", "revertResize"],
-  SHUTOFF: ["os-start", "os-start", "rescue", "resize", "migrate", "rebuild", "shelve", "shelveOffload"],
+  SHUTOFF: ["os-start", "os-start", "rescue", "resize", "migrate", "rebuild", "shelve", "shelve"],
   PAUSED: ["unpause", "unpause", "shelve", "hard"],
   SUSPENDED: ["resume", "resume", "shelve", "hard"],
   RESCUE: ["unrescue"],
@@ -201,8 +201,9 @@ export class ServerChanges {
 
   /** Resolves with true when the action has begun. */
   async #act(uuid: string, name: string, payload: Action): Promise<boolean> {
-    if (name === "shelveOffload") this.#world.onUnwanted(uuid, "gone");
-    if (name === "os-stop" || name === "shelve") this.#world.onUnwanted(uuid, "stopped");
+    const isOffload = name === "shelveOffload" || (name === "shelve" && this.#user.offloadsAtOnce);
+    if (isOffload) this.#world.onUnwanted(uuid, "gone");
+    else if (name === "os-stop" || name === "shelve") this.#world.onUnwanted(uuid, "stopped");
     const url = `/v2.1/servers/${uuid}`;
     // Nobody may restore it in time.
     if (name === SOFT_DELETE) this.#world.onUnwanted(uuid, "gone");

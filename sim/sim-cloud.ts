@@ -96,6 +96,7 @@ export class SimCloud {
   readonly #portNotes: MemoryPortNoteStore;
   readonly #softDeletions: MemorySoftDeletionStore;
   readonly #keepDeletedMs: number;
+  readonly offloadsAtOnce: boolean;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
   readonly #calls = new Map<string, (call: ApiCall) => Promise<SimAnswer>>();
@@ -106,6 +107,8 @@ export class SimCloud {
       readonly mutation: Mutation | null;
       /** How long deleted servers can be restored; 0 deletes them at once. */
       readonly keepDeletedMs: number;
+      /** Whether a server that is shelved loses its host in the same operation. */
+      readonly offloadsAtOnce: boolean;
       readonly cinder?: CinderHabits | undefined;
       readonly neutron?: NeutronHabits | undefined;
       /** How long hypervisors take. */
@@ -121,6 +124,7 @@ export class SimCloud {
     this.#store = new MemoryApiStore({ clock: world.clock, quotas });
     this.#softDeletions = new MemorySoftDeletionStore(world.clock, { requests: this.#store, quotas });
     this.#keepDeletedMs = options.keepDeletedMs;
+    this.offloadsAtOnce = options.offloadsAtOnce;
     this.#images = new MemoryImageStore(this.#store);
     this.#moves = new MemoryMoveStore(world.clock);
     this.#volumes = new MemoryVolumeStore(world.clock, { requests: this.#store });
@@ -353,6 +357,7 @@ export class SimCloud {
       {
         ...API_SETTINGS,
         reclaimInstanceIntervalMs: this.#keepDeletedMs,
+        shelvedOffloadTime: this.offloadsAtOnce ? 0 : -1,
         ...settingsOfApi(this),
       },
       SERVER_LIFE_ROUTES,

@@ -98,6 +98,7 @@ class Simulation {
       cinder: options.profile.cinder,
       neutron: options.profile.neutron,
       keepDeletedMs: options.profile.keepDeletedMs ?? 0,
+      offloadsAtOnce: options.profile.offloadsAtOnce ?? false,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
     this.#workload = new Workload(world, this.#cloud, options.profile.changes);

@@ -72,6 +72,7 @@ export class Workload {
       fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
       isOver: () => this.#stopped,
       keepsDeleted: cloud.keepsDeleted,
+      offloadsAtOnce: cloud.offloadsAtOnce,
       changes,
     });
     const user = {

@@ -207,6 +207,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
       execFileSync("qemu-io", ["-f", "qcow2", "-c", command, diskAt(at)], { stdio: "pipe" });
     onDisk(host, "write -P 0x5a 32M 64k");
     await cloud.compute.changed(id, "os-start", "ACTIVE");
+    await cloud.compute.changed(id, "shelve", "SHELVED");
     await cloud.compute.changed(id, "shelveOffload", "SHELVED_OFFLOADED");
     await eventually("no guest", () => guests(id).length === 0, PATIENT);
     const back = await cloud.compute.changed(id, "unshelve", "ACTIVE");

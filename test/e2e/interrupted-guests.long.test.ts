@@ -40,6 +40,7 @@ const leg = (action: string, status: string, isMiddle: Leg["isMiddle"], value?: 
   ...{ action, status, isMiddle, value },
 });
 const rescue = (isMiddle: Leg["isMiddle"]) => leg("rescue", "RESCUE", isMiddle, { rescue_image_ref: RESCUE_IMAGE });
+const shelve = leg("shelve", "SHELVED", ({ record }) => record?.runningIn === null);
 
 /** What is done to a server one after the other, and whether its guest goes on all the time where it was. */
 const CHAINS: readonly { readonly what: string; readonly legs: readonly Leg[]; readonly isUnbroken: boolean }[] = [
@@ -80,8 +81,9 @@ const CHAINS: readonly { readonly what: string; readonly legs: readonly Leg[]; r
   {
     ...{ what: "shelve, offload and unshelve", isUnbroken: false },
     legs: [
-      leg("shelve", "SHELVED", ({ record }) => record?.runningIn === null),
+      shelve,
       leg("unshelve", "ACTIVE", ({ record }) => record?.runningIn != null),
+      shelve,
       leg("shelveOffload", "SHELVED_OFFLOADED", ({ record }) => record?.copiesTo !== undefined || record === undefined),
       leg("unshelve", "ACTIVE", ({ record }) => record !== undefined),
     ],

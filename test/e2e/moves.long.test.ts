@@ -169,8 +169,8 @@ describe("operations on servers", () => {
         await cloud.compute.ended(ids);
         for (const [index, [action]] of these.entries()) {
           if (action !== "unshelve") continue;
-          await act(ids[index] ?? "", "shelveOffload");
-          await settled(ids[index] ?? "");
+          await cloud.compute.changed(ids[index] ?? "", "shelve", "SHELVED");
+          await cloud.compute.changed(ids[index] ?? "", "shelveOffload", "SHELVED_OFFLOADED");
         }
         const before = await Promise.all(ids.map(settled));
         await Promise.all(these.map(([action, value], index) => handOver(ids[index] ?? "", action, value)));

@@ -115,7 +115,8 @@ describe("ports in Neutron that request resources, in a whole cloud", () => {
     await act(id, "migrate");
     const moved = await act(id, "confirmResize");
     expectServed(nic, moved.host, inGroups);
-    await act(id, "shelveOffload");
+    await act(id, "shelve");
+    expect(await act(id, "shelveOffload")).toEqual({ status: "SHELVED_OFFLOADED", host: null });
     const back = await act(id, "unshelve");
     expect(back.status).toBe("ACTIVE");
     expectServed(nic, back.host, inGroups);

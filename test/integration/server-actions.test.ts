@@ -140,7 +140,10 @@ describe("the actions of a server in a whole cloud", () => {
   test("unshelve to the named host, and into the named zone", async () => {
     const { id, host: first } = await boot();
     const target = CELLS[0]!.hosts.map(({ name }) => name).find((name) => name !== first);
-    const offloaded = async () => expect((await done(id, "shelveOffload")).status).toBe("SHELVED_OFFLOADED");
+    const offloaded = async () => {
+      await done(id, "shelve");
+      expect((await done(id, "shelveOffload")).status).toBe("SHELVED_OFFLOADED");
+    };
     await offloaded();
     expect(await done(id, "unshelve", { host: target }, 91)).toMatchObject({ status: "ACTIVE", host: target });
     await offloaded();

@@ -6,7 +6,7 @@ import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
 beforeEach(async () => {
-  rig = await ApiRig.start({ auth: "noauth2" });
+  rig = await ApiRig.start({ auth: "noauth2", shelvedOffloadTime: 0 });
   await rig.post("/v2.1/os-aggregates", { aggregate: { name: "east", availability_zone: "east" } }, as(104));
 });
 afterEach(() => rig.close());
@@ -103,7 +103,7 @@ describe("the zone that a server is pinned to", () => {
     const id = await active("nova");
     await pin(id, null);
     const act = (body: object) => rig.post(`/v2.1/servers/${id}/action`, body, as(104));
-    expect((await act({ shelveOffload: null })).statusCode).toBe(202);
+    expect((await act({ shelve: null })).statusCode).toBe(202);
     await endOffload();
     expect(await shown(id)).toEqual({ pinned: null, status: "SHELVED_OFFLOADED" });
     expect((await act({ unshelve: { availability_zone: "east" } })).statusCode).toBe(202);

@@ -7,7 +7,7 @@ import type { ReadableMigration } from "../../../../core/tasks/migration.ts";
 import { OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../../core/tasks/port-change.ts";
-import type { Server } from "../../../../core/tasks/server.ts";
+import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { Caller, Task } from "../../../../proto/gen/berth/cell.ts";
 import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../../../proto/gen/berth/shared.ts";
@@ -43,6 +43,8 @@ export async function beginInCell(
     readonly prepare?: () => Promise<void>;
     /** The volume that is attached, detached, extended, replaced or reimaged. */
     readonly volume?: ServerVolume;
+    /** The statuses in which the call may begin the operation, if these are fewer than the operation allows. */
+    readonly allowedFrom?: readonly ServerStatus[] | undefined;
   },
 ): Promise<void> {
   const { taskId = randomUUID() } = request;
@@ -82,6 +84,8 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
   });
   switch (planned.kind) {
     case "planned":
+      // Another call may have changed the status since the target was found.
+      if (request.allowedFrom?.includes(server.status) === false) throw wrongState({ action, uuid }, server.status);
       return planned.begin;
     case "busy":
       throw busy({ action, uuid }, planned.running);

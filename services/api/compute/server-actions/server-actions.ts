@@ -1,4 +1,5 @@
-import { isLiveMove, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { isLiveMove, OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import { callerOf } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
@@ -107,28 +108,34 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   return { status: 202, shows: "server", givenPassword, after };
 };
 
-/** Gives back the host of a server that is or will be shelved. Its local disk is kept as an image. */
+/** Gives back the host of a server that is or will be shelved. Its local disk is kept as an image. Refuses a server in any other status. */
 async function offload(
   deps: ActionDeps,
   one: ActionCall,
   { imagesPerProjectMax }: ActionOptions,
-  target: ActionTarget,
+  { target, allowedFrom }: { readonly target: ActionTarget; readonly allowedFrom: readonly ServerStatus[] },
 ): Promise<ActionResult> {
+  const { uuid, status } = target.server;
+  if (!allowedFrom.includes(status)) throw wrongState({ action: one.action, uuid }, status);
   refuseInDoubt(target);
   if (deps.images !== null && !bootsFromVolume(target.server.spec))
-    await acceptSnapshot(deps, target, shelvedImage(target), { ...one, ownedMax: imagesPerProjectMax });
-  else await beginInCell(deps, target, { kind: "shelve-offload", carrier: one.carrier, askedBy: callerOf(one.call) });
+    await acceptSnapshot(deps, target, shelvedImage(target), { ...one, ownedMax: imagesPerProjectMax, allowedFrom });
+  else {
+    const { carrier, call } = one;
+    await beginInCell(deps, target, { kind: "shelve-offload", carrier, askedBy: callerOf(call), allowedFrom });
+  }
   return ACCEPTED;
 }
 
+/** Source: `shelve_offload` of Nova's compute API, which offloads only what is shelved. */
 const shelveOffload: RunAction = async (deps, one, options) =>
-  offload(deps, one, options, await findTarget(deps, one.call, one));
+  offload(deps, one, options, { target: await findTarget(deps, one.call, one), allowedFrom: ["SHELVED"] });
 
 /** Shelves a server and, when shelved servers are offloaded at once, gives back its host in the same operation. */
 const shelve: RunAction = async (deps, one, options) => {
   const target = await findTarget(deps, one.call, one);
-  if (target.server.status === "SHELVED") throw wrongState({ action: one.action, uuid: target.server.uuid }, "SHELVED");
-  if (options.shelvedOffloadTime === 0) return offload(deps, one, options, target);
+  if (options.shelvedOffloadTime === 0)
+    return offload(deps, one, options, { target, allowedFrom: OPERATIONS.shelve.allowedFrom });
   await beginInCell(deps, target, { kind: "shelve", carrier: one.carrier, askedBy: callerOf(one.call) });
   return ACCEPTED;
 };

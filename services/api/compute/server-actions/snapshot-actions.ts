@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
 import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -103,12 +104,15 @@ export async function acceptSnapshot(
     carrier,
     action,
     ownedMax,
+    allowedFrom,
   }: {
     readonly call: KnownCall;
     readonly carrier: Readonly<Record<string, string>>;
     readonly action: string;
     /** Maximum number of images of one project. Null for no limit. */
     readonly ownedMax: number | null;
+    /** The statuses in which the call may begin the operation, if these are fewer than the operation allows. */
+    readonly allowedFrom?: readonly ServerStatus[];
   },
 ): Promise<string> {
   const { images } = deps;
@@ -136,7 +140,7 @@ export async function acceptSnapshot(
     const after = kind === "shelve-to-image" && {
       after: (before: ServerSpec) => ({ ...before, diskImageRef: taskId }),
     };
-    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId, ...after });
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId, allowedFrom, ...after });
   } catch (error) {
     // After any other error it is unknown whether the cell has begun, and the settler finds out.
     const isRefused = error instanceof Fault && error.status < 500;
