@@ -168,7 +168,10 @@ test("a rebuild is refused with an image that the caller has not found, or that 
   const { rebuild } = await rebuilding();
   const missing = randomUUID();
   const unknown = await rebuild(missing, 93);
-  expect([unknown.status, unknown.json.badRequest.message]).toEqual([400, `Image ${missing} could not be found.`]);
+  expect([unknown.status, unknown.json.badRequest.message]).toEqual([
+    400,
+    `Cannot find image for rebuild. Image ${missing} could not be found.`,
+  ]);
   const ofCaller = await upload();
   const { image } = parts.client;
   // The caller has shared the image with its own project alone.

@@ -203,7 +203,8 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest): Fault | 
   if (error.validation !== undefined) {
     const part = (error.validationContext ?? "body") as "body" | "querystring" | "params" | "headers";
     const value = part === "querystring" ? request.query : request[part as "body" | "params" | "headers"];
-    return explainSchemaError(error.validation, value, part);
+    const hasActions = part === "body" && request.routeOptions.config.actions !== undefined;
+    return explainSchemaError(error.validation, value, hasActions ? "action" : part);
   }
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
     return new Fault(415, "Unsupported Content-Type: send application/json.");

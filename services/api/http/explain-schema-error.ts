@@ -1,14 +1,15 @@
 import type { FastifySchemaValidationError } from "fastify";
-import { badRequest, type Fault, invalidField, invalidQuery } from "./fault.ts";
+import { badRequest, type Fault, invalidField, invalidQuery, malformedAction, unknownAction } from "./fault.ts";
 
-/** Turns the first schema error into a 400 that names the field, worded as in the Compute API. */
+/** Turns the first schema error into a 400 that names the field, worded as in the Compute API. The part `action` is the body of a route with actions. */
 export function explainSchemaError(
   errors: readonly FastifySchemaValidationError[],
   value: unknown,
-  part: "body" | "querystring" | "params" | "headers",
+  part: "body" | "action" | "querystring" | "params" | "headers",
 ): Fault {
   const error = errors[0];
   if (error === undefined) return badRequest("The request is not valid.");
+  if (part === "action" && error.instancePath === "") return explainAction(value);
   if (error.keyword === "additionalProperties") {
     const name = String(error.params.additionalProperty);
     const shown = name.length > 100 ? `${name.slice(0, 100)}…` : name;
@@ -23,6 +24,12 @@ export function explainSchemaError(
   const found = valueAt(value, path);
   const why = error.keyword === "enum" ? enumText(error.params.allowedValues) : (error.message ?? "It is not valid.");
   return part === "querystring" ? invalidQuery(path[0] ?? "", found, why) : invalidField(path.join("."), found, why);
+}
+
+/** A body whose only field names an action of the route: Nova finds the action before it looks at the rest. */
+function explainAction(body: unknown): Fault {
+  const [name, ...others] = typeof body === "object" && body !== null && !Array.isArray(body) ? Object.keys(body) : [];
+  return name === undefined || others.length > 0 ? malformedAction() : unknownAction(name);
 }
 
 function enumText(allowed: unknown): string {

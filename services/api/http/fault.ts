@@ -35,6 +35,9 @@ export class Fault extends Error {
 
 export const badRequest = (message: string): Fault => new Fault(400, message);
 export const notFound = (message: string): Fault => new Fault(404, message);
+/** The 400 for a body of a route with actions that names none of them, or several. */
+export const malformedAction = (): Fault => badRequest("Malformed request body. It names exactly one action.");
+export const unknownAction = (name: string): Fault => badRequest(`There is no such action: ${name.slice(0, 100)}`);
 export const conflict = (message: string): Fault => new Fault(409, message);
 export const unavailable = (message: string, cause?: unknown): Fault => new Fault(503, message, { cause });
 

@@ -101,7 +101,7 @@ test.each([
   ["a gap in the boot order", [DISK, mapped(ANY, 2)], SEQUENCE],
   ["a second disk to boot from", [DISK, mapped(ANY, 1)], /A server boots from one disk/],
   ["a boot index that is not a number", [mapped(ANY, "first")], /boot_index.*first/],
-  ["an unknown volume", [DISK, mapped(ANY, -1)], new RegExp(`failed to get volume ${ANY}\\.$`)],
+  ["an unknown volume", [DISK, mapped(ANY, -1)], new RegExp(`^Volume ${ANY} could not be found\\.$`)],
   ["a volume that has no id", [{ ...mapped(ANY, 0), uuid: undefined }], /Missing device UUID\.$/],
   ["a volume twice", [DISK, mapped(ANY, -1), mapped(ANY.toUpperCase(), -1)], /a volume is mapped twice/],
   ["a type of an existing volume", [mapped(ANY, 0, { volume_type: "t" })], /volume type to existing volume/],
@@ -187,10 +187,7 @@ test("both fields, a volume for several servers, a tag before 2.42, and another 
   ]);
   const server = { name: "w", flavorRef: "1", networks: "none", block_device_mapping_v2: root };
   const foreign = await call("POST", "/v2.1/servers", { server }, "eve:other");
-  expect([foreign.status, foreign.json.badRequest?.message]).toEqual([
-    400,
-    `Block Device Mapping is Invalid: failed to get volume ${id}.`,
-  ]);
+  expect([foreign.status, foreign.json.badRequest?.message]).toEqual([400, `Volume ${id} could not be found.`]);
   expect(await statusOf(id)).toBe("available");
   // Nova took tags in 2.32, too.
   expect((await create([mapped(id, 0, { tag: "t" })], { imageRef: "", networks: undefined }, 32)).status).toBe(202);

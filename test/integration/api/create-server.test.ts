@@ -95,11 +95,7 @@ describe("POST /servers", () => {
     ["a number for a name", { server: { ...server, name: 5 } }, /server\.name\. Value: 5/],
     ["an unknown field", { server: { ...server, colour: "red" } }, /'colour' was unexpected/],
     ["an unknown field beside the server", { server, colour: "red" }, /'colour' was unexpected/],
-    [
-      "an unknown flavor",
-      { server: { ...server, flavorRef: "nope" } },
-      /flavorRef\. Value: nope\. Flavor nope could not be found/,
-    ],
+    ["an unknown flavor", { server: { ...server, flavorRef: "nope" } }, /^Flavor nope could not be found\.$/],
     ["an image that is no uuid", { server: { ...server, imageRef: "cirros" } }, /imageRef/],
     ["metadata that is no text", { server: { ...server, metadata: { a: 1 } } }, /metadata\.a/],
     ["a metadata key out of range", { server: { ...server, metadata: { "a/b": "1" } } }, /'a\/b' was unexpected/],

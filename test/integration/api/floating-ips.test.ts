@@ -228,7 +228,10 @@ test("Berth's own network has no floating IPs, and one fixed address for each po
       return [answer.statusCode, Object.values<{ message: string }>(answer.json())[0]?.message];
     };
     expect(await refusal({ addFloatingIp: { address: "203.0.113.10" } })).toEqual([404, "floating IP not found"]);
-    expect(await refusal({ removeFloatingIp: { address: "203.0.113.10" } })).toEqual([404, "floating IP not found"]);
+    expect(await refusal({ removeFloatingIp: { address: "203.0.113.10" } })).toEqual([
+      404,
+      "Floating IP not found for address 203.0.113.10.",
+    ]);
     expect(await refusal({ addFixedIp: { networkId: "x" } })).toEqual([400, expect.stringContaining("one address")]);
   } finally {
     await own.close();

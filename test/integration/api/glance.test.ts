@@ -97,12 +97,17 @@ test("a server is scheduled by the properties of its image in Glance, whose data
 });
 
 test.each([
-  ["that does not exist", async () => randomUUID(), "ann", /could not be found/],
+  [
+    "that does not exist",
+    async () => randomUUID(),
+    "ann",
+    /^Can not find requested image\. Image \S+ could not be found\.$/,
+  ],
   ["of another project", () => upload(), "bob", /could not be found/],
-  ["without data", () => upload({}, null), "ann", /is not active/],
+  ["without data", () => upload({}, null), "ann", /^Image \S+ is not active\.$/],
   ["that needs more memory", () => upload({ min_ram: 4_096 }), "ann", /memory is too small/],
   ["that needs a larger disk", () => upload({ min_disk: 40 }), "ann", /disk is too small/],
-  ["whose kernel is missing", () => upload({ kernel_id: randomUUID() }), "ann", /could not be found/],
+  ["whose kernel is missing", () => upload({ kernel_id: randomUUID() }), "ann", /^Can not find requested image/],
 ])("no server is made of an image %s", async (_what, image, project, why) => {
   const answer = await create(await image(), project);
   expect([answer.statusCode, answer.json().badRequest?.message]).toEqual([400, expect.stringMatching(why)]);

@@ -44,7 +44,7 @@ it("shows what a host has and has in use, and by which projects", async () => {
     ["p2", 1, 512, 1],
   ]);
   expect((await rig.get(`${HOSTS}/nope`, ADMIN)).json().itemNotFound.message).toBe(
-    "Compute host nope could not be found.",
+    "Host 'nope' is not mapped to any cell",
   );
 });
 

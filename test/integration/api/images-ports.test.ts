@@ -186,7 +186,7 @@ describe("the Image API", () => {
     const refused = await boot(id.toUpperCase());
     expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
       400,
-      `Image ${id.toUpperCase()} could not be found.`,
+      `Can not find requested image. Image ${id.toUpperCase()} could not be found.`,
     ]);
     expect((await call("POST", "/image/v2/images", "eve:q", { id })).statusCode).toBe(409);
     const ask = (who: string) => call("POST", "/berth/v1/deleted-images", who, { ids: [id, randomUUID()] });
@@ -204,7 +204,7 @@ describe("the Image API", () => {
       const refused = await boot(await register("bob:p", properties));
       expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
         400,
-        `Image ${foreign} could not be found.`,
+        `Can not find requested image. Image ${foreign} could not be found.`,
       ]);
     }
     const { id } = (await boot(await register("bob:p", { kernel_id: own }))).json().server;
@@ -232,7 +232,7 @@ describe("the Image API", () => {
       const refused = await call("POST", "/v2.1/servers", "bob:p", body);
       expect([refused.statusCode, refused.json().badRequest?.message]).toEqual([
         400,
-        `Image ${file} could not be found.`,
+        `Can not find requested image. Image ${file} could not be found.`,
       ]);
     }
     const upper = await call("POST", `/v2.1/servers/${id}/action`, "bob:p", {

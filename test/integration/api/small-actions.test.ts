@@ -136,6 +136,6 @@ describe("a feature that Nova has removed", () => {
     ]);
     const later = { ...OWNER, "openstack-api-version": "compute 2.6" };
     expect((await act(active, rdp, later)).json()).toMatchObject({ itemNotFound: { code: 404 } });
-    expect((await act(active, { fly: null })).json().badRequest.message).toBe("There is no such action: fly.");
+    expect((await act(active, { fly: null })).json().badRequest.message).toBe("There is no such action: fly");
   });
 });

@@ -14,13 +14,18 @@ interface HostSearch {
   readonly silent: readonly string[];
 }
 
-/** Finds a host in all cells. Throws 404, or 503 when a cell that may have it does not answer. */
-export async function findHost(cells: Cells, name: string): Promise<FoundHost> {
+/** Finds a host in all cells. Throws 404, with the text that Nova has for the route, or 503 when a cell that may have it does not answer. */
+export async function findHost(cells: Cells, name: string, unknown = computeHostUnknown): Promise<FoundHost> {
   const { found, silent } = await searchHost(cells, name);
   if (found !== null) return found;
   if (silent.length > 0) throw unavailable(`The cell ${silent.join(", ")}, which may have the host, does not answer.`);
-  throw notFound(`Compute host ${name.slice(0, 255)} could not be found.`);
+  throw notFound(unknown(name.slice(0, 255)));
 }
+
+const computeHostUnknown = (name: string) => `Compute host ${name} could not be found.`;
+
+/** What `os-hosts` and `os-services` say of an unknown host. */
+export const hostUnmapped = (name: string) => `Host '${name}' is not mapped to any cell`;
 
 /** False only when all cells answer and none has the host. */
 export async function mayHaveHost(cells: Cells, name: string): Promise<boolean> {

@@ -60,7 +60,8 @@ function readServiceId(id: string, minor: number): string {
     if (uuid === null) throw badRequest(`Invalid uuid ${id.slice(0, SHOWN_MAX)}`);
     return uuid;
   }
-  if (!/^-?\d{1,16}$/.test(id)) throw badRequest(`id must be an integer, not ${id.slice(0, SHOWN_MAX)}.`);
+  if (!/^-?\d{1,16}$/.test(id))
+    throw badRequest(`Invalid input received: id must be an integer, not ${id.slice(0, SHOWN_MAX)}.`);
   return id;
 }
 

@@ -8,7 +8,7 @@ import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery, Flag, NullableString, readFlag } from "../../http/schema.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 import type { OperatorStores } from "../../ports.ts";
-import { findHost } from "../aggregates/find-host.ts";
+import { findHost, hostUnmapped } from "../aggregates/find-host.ts";
 import { readHostZones } from "../aggregates/host-zones.ts";
 import { serviceId } from "../hypervisors/hypervisor-view.ts";
 import { listHosts } from "../hypervisors/list-hosts.ts";
@@ -166,7 +166,7 @@ async function updateByAction(deps: ComputeServiceDeps, action: string, body: Up
   if (body.status !== undefined) throw badRequest("Additional properties are not allowed ('status' was unexpected)");
   const change = changeOfAction(action, body, call.minor);
   if (binary !== COMPUTE) throw onlyCompute(binary);
-  await changeHost(deps.cells, await findHost(deps.cells, host), change);
+  await changeHost(deps.cells, await findHost(deps.cells, host, hostUnmapped), change);
   if (change.forcedDown !== undefined) return { host, binary, forced_down: change.forcedDown };
   const status = change.disabled ? "disabled" : "enabled";
   return { host, binary, status, ...(change.disabled && reason !== undefined && { disabled_reason: reason }) };

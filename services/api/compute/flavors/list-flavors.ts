@@ -32,6 +32,13 @@ const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
 const EQUAL_KEYS: ReadonlySet<string> = new Set(["disabled", "updated_at", "vcpu_weight"]);
 const CREATION_KEY = "created_at";
 
+/** Reads the least amount of a resource. Like Nova, it takes every whole number, also one below 0, which leaves out no flavor. */
+function readLeast(query: QueryReader, parameter: "minRam" | "minDisk"): number {
+  const given = query.text(parameter) ?? "0";
+  if (!/^\s*[+-]?\d{1,16}\s*$/.test(given)) throw badRequest(`Invalid ${parameter} filter [${given.slice(0, 100)}]`);
+  return Number(given);
+}
+
 export interface FlavorPage {
   readonly flavors: readonly FlavorRecord[];
   readonly limit: number;
@@ -48,8 +55,8 @@ export async function listFlavors(
   const query = new QueryReader(raw);
   const limit = query.limit(pageMax);
   const isPublic = readIsPublic(query, call);
-  const minRam = query.wholeNumber("minRam") ?? 0;
-  const minDisk = query.wholeNumber("minDisk") ?? 0;
+  const minRam = readLeast(query, "minRam");
+  const minDisk = readLeast(query, "minDisk");
   const name = query.text("name");
   const pattern = name === undefined || !isKnownAt(call.minor, FLAVOR_QUERY, "name") ? null : readPattern("name", name);
   const order = readOrder(query, call.minor);

@@ -20,7 +20,9 @@ export async function addFloatingIp(deps: Deps, { id, call, body }: ActionCall):
   const asked = body.has("fixed_address") ? readAddress(body, "fixed_address") : null;
   const { uuid, fixed } = await findServer(deps, call, id);
   const fixedAddress = chooseFixed({ id, address, asked }, fixed);
-  const floatingIp = await deps.floatingIps.byAddress(call, address, badRequest);
+  const floatingIp = await deps.floatingIps.byAddress(call, address, {
+    ...{ ambiguous: badRequest, missing: "floating IP not found" },
+  });
   const failed = (why: string) =>
     badRequest(
       `Unable to associate floating IP ${address} to fixed IP ${fixedAddress} for instance ${id}. Error: ${why}`,
@@ -38,7 +40,9 @@ export async function addFloatingIp(deps: Deps, { id, call, body }: ActionCall):
 export async function removeFloatingIp(deps: Deps, { id, call, body }: ActionCall): Promise<ActionResult> {
   const address = readAddress(body.refuseOthers("address").require("address"), "address");
   const record = await deps.finder.findPresent(id, call);
-  const floatingIp = await deps.floatingIps.byAddress(call, address, conflict);
+  const floatingIp = await deps.floatingIps.byAddress(call, address, {
+    ...{ ambiguous: conflict, missing: `Floating IP not found for address ${address}.` },
+  });
   if (floatingIp.portId === null || floatingIp.serverUuid !== record.serverUuid)
     throw conflict(`Floating IP ${address} is not associated with instance ${id}.`);
   const outcome = await deps.floatingIps.associate(call, floatingIp, null);

@@ -53,10 +53,14 @@ export class FloatingIpDesk {
     return pooled;
   }
 
-  /** Finds the one floating IP with an address. Throws a 404 if there is none, and `ambiguous` if there are several. */
-  async byAddress(call: KnownCall, address: string, ambiguous: (message: string) => Fault): Promise<FloatingIp> {
+  /** Finds the one floating IP with an address. Throws a 404 with the text `missing` if there is none, and `ambiguous` if there are several. */
+  async byAddress(
+    call: KnownCall,
+    address: string,
+    { ambiguous, missing }: { readonly ambiguous: (message: string) => Fault; readonly missing: string },
+  ): Promise<FloatingIp> {
     const [found, ...others] = await this.#find(call, { address });
-    if (found === undefined) throw notFound("floating IP not found");
+    if (found === undefined) throw notFound(missing);
     if (others.length > 0) throw ambiguous(`Multiple floating IPs are found for address ${address}.`);
     return found;
   }

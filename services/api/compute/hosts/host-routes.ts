@@ -5,7 +5,7 @@ import { Fault } from "../../http/fault.ts";
 import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { OperatorStores } from "../../ports.ts";
-import { findHost } from "../aggregates/find-host.ts";
+import { findHost, hostUnmapped } from "../aggregates/find-host.ts";
 import { readHostZones } from "../aggregates/host-zones.ts";
 import { changeHost } from "../compute-services/change-host.ts";
 import { listControlServices } from "../compute-services/control-services.ts";
@@ -53,7 +53,7 @@ export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRou
   const update = { params: NameParams, body: HostUpdateBody };
   http.put("/os-hosts/:name", { config: configOf("update"), schema: update }, async (request) => {
     const { status, maintenance_mode: maintenance } = request.body;
-    const found = await findHost(cells, request.params.name);
+    const found = await findHost(cells, request.params.name, hostUnmapped);
     // Nova's drivers for Linux have no maintenance mode either.
     if (maintenance !== undefined) throw notSupported();
     const isEnabled = status?.toLowerCase() === "enable";
@@ -68,7 +68,7 @@ export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRou
   ] as const) {
     const schema = { params: NameParams, querystring: AnyQuery };
     http.get(`/os-hosts/:name/${action}`, { config: configOf(rule), schema }, async (request) => {
-      await findHost(cells, request.params.name);
+      await findHost(cells, request.params.name, hostUnmapped);
       throw notSupported();
     });
   }

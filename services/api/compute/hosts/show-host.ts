@@ -1,7 +1,7 @@
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import { unavailable } from "../../http/fault.ts";
-import { findHost } from "../aggregates/find-host.ts";
+import { findHost, hostUnmapped } from "../aggregates/find-host.ts";
 import { type HostUsage, NO_HOST_USAGE, readUsage } from "../hypervisors/read-usage.ts";
 
 interface Amounts {
@@ -16,7 +16,7 @@ const NOTHING: Amounts = { cpu: 0, memory_mb: 0, disk_gb: 0 };
  * unknown host (404), and one whose cell does not answer (503).
  */
 export async function showHost(cells: Cells, name: string) {
-  const { cell, host } = await findHost(cells, name);
+  const { cell, host } = await findHost(cells, name, hostUnmapped);
   const usage = cell.view === null ? NO_HOST_USAGE : readUsage(cell.view, host.rootProvider);
   const residents = await cell.operations((store) => store.residents([host.name]));
   const servers =

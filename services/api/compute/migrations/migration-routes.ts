@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import { callOf, mayDo } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
-import { badRequest, notFound } from "../../http/fault.ts";
+import { notFound, unknownAction } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
@@ -60,8 +60,10 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
     const call = callOf(request);
     const { id, migrationId } = request.params;
     const found = findMigration((await serverMigrations(deps, call, id)).migrations, migrationId);
-    const named = `${migrationId.slice(0, 100)} for server ${id.slice(0, 100)}`;
-    if (found === undefined) throw notFound(`In-progress live migration ${named} is not found.`);
+    const [migration, server] = [migrationId.slice(0, 100), id.slice(0, 100)];
+    if (found === undefined)
+      throw notFound(`In-progress live migration ${migration} is not found for server ${server}.`);
+    const named = `${migration} for server ${server}`;
     if (found.type !== "live-migration") throw notFound(`Migration ${named} is not live-migration.`);
     if (!isLiveInProgress(found)) throw notFound(`Live migration ${named} is not in progress.`);
     return { migration: serverMigrationView(found, { minor: call.minor, showsHosts: true }) };
@@ -86,7 +88,7 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
   };
   http.post("/servers/:id/migrations/:migrationId/action", force, async (request, reply) => {
     const [action = ""] = Object.keys(request.body);
-    if (action !== "force_complete") throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+    if (action !== "force_complete") throw unknownAction(action);
     const named = { ...request.params, signal: "force", carrier: carrierFor(request) } as const;
     await signalMigration(deps, callOf(request), named);
     return reply.code(202).send();

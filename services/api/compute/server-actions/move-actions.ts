@@ -6,6 +6,7 @@ import { type KnownCall, requireRule } from "../../http/call.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { flavorNotFound } from "../flavors/flavor-routes.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownZones } from "../servers/known-zones.ts";
 import { refuseZeroDisk } from "../servers/read-image.ts";
@@ -46,7 +47,7 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   const reference = typeof given === "number" ? String(given) : (body.text("flavorRef") ?? "");
   const id = reference.slice(reference.lastIndexOf("/") + 1);
   const found = FLAVOR_ID.test(id) ? await checks.flavors.find(id, call.identity) : null;
-  if (found === null) throw badRequest("Unable to locate requested flavor.");
+  if (found === null) throw badRequest(flavorNotFound(id).message);
   if (found.flavor.id === server.spec.flavor?.id) throw badRequest("When resizing, instances must change flavor!");
   const { imageProperties, portRequests } = server.spec;
   const problem = explainBadRequest(found, { imageProperties, portRequests });

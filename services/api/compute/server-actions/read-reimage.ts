@@ -50,13 +50,16 @@ export async function readReimage(
   return { ...root, imageRef };
 }
 
+/** How Nova says that there is no image of which a server is to be rebuilt. */
+export const NO_SUCH_IMAGE = "Cannot find image for rebuild";
+
 async function refuseUnread(images: ImagePort | null, imageRef: string, image: ServiceImage | null): Promise<void> {
   if (images?.isReadByOthers === undefined)
     throw unacceptable(
       imageRef,
       "Cinder fills volumes with images of Glance alone, and Berth's images are not there (BERTH_IMAGES=glance).",
     );
-  if (image === null) throw badRequest(`Image ${imageRef.slice(0, 100)} could not be found.`);
+  if (image === null) throw badRequest(`${NO_SUCH_IMAGE}. Image ${imageRef.slice(0, 100)} could not be found.`);
   if (!(await images.isReadByOthers(image.id)))
     throw unacceptable(
       imageRef,

@@ -20,6 +20,7 @@ import { readKey } from "../servers/read-key.ts";
 import { DESCRIBING, readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
+import { NO_SUCH_IMAGE } from "./read-reimage.ts";
 
 const FIELDS = [
   ...["imageRef", "name", "metadata", "adminPass", "OS-DCF:diskConfig", "preserve_ephemeral"],
@@ -74,7 +75,7 @@ export async function readRebuild(
     throw badRequest("Image certificate validation is not supported for volume-backed servers.");
   // The flavor's disk has no part in a server that boots from a volume.
   const fits = isVolumeBacked ? { ...flavor, diskGib: 0 } : flavor;
-  const from = { caller: imageCallerOf(call), flavor: fits, rule: deps.imageRule };
+  const from = { caller: imageCallerOf(call), flavor: fits, rule: deps.imageRule, missing: NO_SUCH_IMAGE };
   const { properties, needed } = await readImage(imageRef, deps.images, from);
   if (!isVolumeBacked) refuseZeroDisk(call, flavor);
   const imageProperties = { ...properties };

@@ -1,4 +1,4 @@
-import { badRequest, type Fault, notFound } from "../../http/fault.ts";
+import { badRequest, type Fault, malformedAction, notFound, unknownAction } from "../../http/fault.ts";
 import { gone } from "../removed/removed-routes.ts";
 import { ActionBody } from "./action-body.ts";
 import type { ActionCall, ActionDeps, ActionOptions, ActionResult } from "./action-call.ts";
@@ -30,11 +30,11 @@ export function runAction(
   options: ActionOptions,
 ): Promise<ActionResult> {
   const [action, ...others] = Object.keys(body);
-  if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
+  if (action === undefined || others.length > 0) throw malformedAction();
   const removed = REMOVED_ACTIONS.get(action);
   if (removed !== undefined) throw removed(one.call.minor);
   const known = SERVER_ACTIONS.get(action);
-  if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+  if (known === undefined) throw unknownAction(action);
   const isIgnored = known.ignoredUntil !== undefined && one.call.minor <= known.ignoredUntil;
   return known.run(deps, { ...one, action, body: new ActionBody(action, isIgnored ? null : body[action]) }, options);
 }

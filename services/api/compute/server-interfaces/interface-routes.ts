@@ -34,7 +34,9 @@ export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
     const views = await viewsOf(deps, call, await specOf(deps, call, id));
     const view = views.find((one) => one.port_id === canonicalUuid(portId));
     if (view === undefined)
-      throw notFound(`Instance ${id.slice(0, 100)} does not have a port with id ${portId.slice(0, 100)}`);
+      throw notFound(
+        `Port id ${portId.slice(0, 100)} could not be found. Instance ${id.slice(0, 100)} has no such port.`,
+      );
     return { interfaceAttachment: view };
   });
 

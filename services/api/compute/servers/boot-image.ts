@@ -10,6 +10,7 @@ import {
   judgeParts,
   type ReadImage,
   readImage,
+  refusalOf,
   refuseLittleMemory,
 } from "./read-image.ts";
 
@@ -53,7 +54,7 @@ export async function readBootImage(
   );
   // The guest boots with the kernel that the image names, also if the image has become a volume.
   const parts = images === null ? { needed: [] } : await judgeParts(properties, images, from);
-  if ("refused" in parts) throw badRequest(parts.refused);
+  if ("refused" in parts) throw refusalOf(parts);
   return { properties, needed: parts.needed };
 }
 

@@ -18,6 +18,7 @@ import type { SecurityGroupDesk } from "../../network/security-groups/security-g
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import { flavorNotFound } from "../flavors/flavor-routes.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
@@ -91,9 +92,7 @@ export async function createServer(
   // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
   const mayExist = FLAVOR_ID.test(request.flavorId);
   const found = mayExist ? await deps.flavors.find(request.flavorId, call.identity) : null;
-  if (found === null) {
-    throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${request.flavorId} could not be found.`);
-  }
+  if (found === null) throw badRequest(flavorNotFound(request.flavorId).message);
   const { flavor } = found;
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;

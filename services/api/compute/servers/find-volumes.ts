@@ -1,9 +1,10 @@
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest } from "../../http/fault.ts";
+import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { statusOf } from "../../volume/volume-view.ts";
 import { refuseOldMultiattach } from "../server-volumes/refuse-old-multiattach.ts";
 import type { FoundRecord, ServerVolumes } from "../server-volumes/server-volumes.ts";
-import { snapshotMissing, volumeMissing, type WantedVolume } from "./read-block-devices.ts";
+import { snapshotMissing, type WantedVolume } from "./read-block-devices.ts";
 
 /** A volume that a new server gets. */
 export interface FoundVolume {
@@ -57,7 +58,7 @@ async function found(
   }
   if (source.kind !== "volume") return { wanted, volume: null, imageProperties: {} };
   const volume = from.volumes.find(({ id }) => id === source.id);
-  if (volume === undefined) throw volumeMissing(source.id);
+  if (volume === undefined) throw badRequest(volumeNotFound(source.id).message);
   refuseReserved(volume);
   refuseOldMultiattach(volume, from.call.minor);
   if (wanted.isRoot && !volume.isBootable) throw badRequest(`Block Device ${volume.id} is not bootable.`);

@@ -30,7 +30,7 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
   const directions = query.all("sort_dir").map((text) => text.trim());
   for (const direction of directions) {
     if (direction !== "asc" && direction !== "desc")
-      throw badRequest(`Unknown sort direction, must be one of: asc, desc. Value: ${direction.slice(0, 50)}`);
+      throw badRequest("Invalid input received: Unknown sort direction, must be 'desc' or 'asc'");
   }
   const asked = query.all("sort_key").map((key) => key.trim());
   const keys = asked.length === 0 ? ["created_at"] : asked;

@@ -31,7 +31,10 @@ export async function readPlace(
 ): Promise<NamedPlace> {
   const { availability_zone: given = "", host, hypervisor_hostname: node } = body.server;
   const [zone = "", ...named] = given.split(":");
-  if (named.length > 2) throw badRequest("Invalid availability zone format: it is zone, zone:host or zone:host:node.");
+  if (named.length > 2)
+    throw badRequest(
+      "Invalid input received: Unable to parse availability_zone. It is zone, zone:host or zone:host:node.",
+    );
   const forcedHost = oneName(named, "availability_zone", given);
   const requestedHost = oneName(
     [host ?? "", node ?? ""],

@@ -2,6 +2,7 @@ import type { VolumeSource } from "../../../../core/stores/block-storage.ts";
 import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, describeValue, type Fault, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
+import { volumeNotFound } from "../../volume/change-volumes.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 
 /** A volume that a new server gets. */
@@ -168,7 +169,7 @@ function readMapping(mapping: Mapping, imageRef: string): WantedVolume | WantedL
   if (source !== "volume") return newVolume(source, uuid, mapping);
   if (isSet(mapping.volume_type)) throw malformed("Specifying volume type to existing volume is not supported.");
   const id = canonicalUuid(String(uuid));
-  if (id === null) throw volumeMissing(String(uuid));
+  if (id === null) throw badRequest(volumeNotFound(String(uuid)).message);
   return { source: { kind: "volume", id }, sizeGib: null, volumeType: null, isRoot, ...detailsOf(mapping) };
 }
 

@@ -21,21 +21,34 @@ const GIB = 2 ** 30;
 /**
  * Returns the properties of a server's image, including its disk format, and what hosts need of it (`provideImages`). Refuses an image that is too big for the flavor, a deleted image, a
  * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one. The same holds for
- * the kernel and the RAM disk that the image names.
+ * the kernel and the RAM disk that the image names. The refusal of an unknown one begins with the words `missing`.
  */
 export async function readImage(
   imageRef: string,
   images: Pick<ImagePort, "find"> | null,
-  from: { readonly caller: ImageCaller; readonly flavor: Flavor; readonly rule: ImageRule },
+  from: {
+    readonly caller: ImageCaller;
+    readonly flavor: Flavor;
+    readonly rule: ImageRule;
+    readonly missing?: string;
+  },
 ): Promise<ReadImage> {
   if (imageRef === "" || images === null) return { properties: {}, needed: [] };
   const judged = await judgeImage(imageRef, images, from);
-  if ("refused" in judged) throw badRequest(judged.refused);
+  if ("refused" in judged) throw refusalOf(judged, from.missing);
   const { image, needed } = judged;
   if (image === null) return { properties: {}, needed };
   refuseTooBig(image, from.flavor);
   refuseLargeDisk(image, from.flavor);
   return { properties: imagePropertiesOf(image), needed };
+}
+
+/** How Nova says that there is no image of which a server is to be made. */
+const NO_SUCH_IMAGE = "Can not find requested image";
+
+/** The refusal of a call that names an image which may not be used. For an image that is not found it says so in Nova's words, and then which one. */
+export function refusalOf({ refused, isMissing }: RefusedImage, missing = NO_SUCH_IMAGE): Fault {
+  return badRequest(isMissing ? `${missing}. ${refused}` : refused);
 }
 
 /**
@@ -61,7 +74,13 @@ export function imagePropertiesOf({ properties, diskFormat, sha512 }: ServiceIma
 
 /** An image that may be used (null if it is unknown and may be used nevertheless) with all images that it needs, or the reason why it may not. */
 export type JudgedImage = Judged<{ readonly needed: readonly ServiceImage[] }>;
-type Judged<More = unknown> = ({ readonly image: ServiceImage | null } & More) | { readonly refused: string };
+type Judged<More = unknown> = ({ readonly image: ServiceImage | null } & More) | RefusedImage;
+
+interface RefusedImage {
+  readonly refused: string;
+  /** There is no such image as far as the caller may know. */
+  readonly isMissing: boolean;
+}
 
 /** Judges whether the caller's servers may use an image, and the kernel and RAM disk that it names. */
 export async function judgeImage(
@@ -81,7 +100,7 @@ export async function judgeParts(
   properties: Readonly<Record<string, string>>,
   images: Pick<ImagePort, "find">,
   from: { readonly caller: ImageCaller; readonly rule: ImageRule },
-): Promise<{ readonly needed: readonly ServiceImage[] } | { readonly refused: string }> {
+): Promise<{ readonly needed: readonly ServiceImage[] } | RefusedImage> {
   const needed: ServiceImage[] = [];
   for (const name of ["kernel_id", "ramdisk_id"]) {
     const part = properties[name] ?? "";
@@ -101,8 +120,9 @@ async function judgeOne(
   const image = await images.find(storedSpelling(id), caller);
   // Hosts find unknown images by the names of their files, and a name with an ending would be the file of another image.
   if (image === null && rule === "any" && canonicalUuid(id) !== null) return { image };
-  if (image === null || image === "deleted") return { refused: `Image ${id.slice(0, 100)} could not be found.` };
-  if (image.status !== "active") return { refused: `Image ${id} is not active.` };
+  if (image === null || image === "deleted")
+    return { refused: `Image ${id.slice(0, 100)} could not be found.`, isMissing: true };
+  if (image.status !== "active") return { refused: `Image ${id} is not active.`, isMissing: false };
   return { image };
 }
 
