@@ -23,6 +23,11 @@ export class GlanceClient {
     this.#client = client;
   }
 
+  /** The URL to which Nova's links add the id of an image. Source: `_get_alternate_link` of Nova's `views/images.py`. */
+  async imagesUrl(): Promise<string> {
+    return `${await this.#client.endpoint()}/images`;
+  }
+
   /** Null if there is no image that the asker may see. */
   async image(id: string, asker: Asker): Promise<GlanceImage | null> {
     const answer = await this.#client

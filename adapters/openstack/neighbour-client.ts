@@ -114,6 +114,14 @@ export class NeighbourClient {
     return { ...answer, body: this.#parse(answer.body), characters: answer.body.length };
   }
 
+  /** The endpoint to which calls are sent, without a slash at its end. */
+  async endpoint(): Promise<string> {
+    const token = await this.#session.token().catch((error: unknown) => {
+      throw this.#explained(error);
+    });
+    return this.#endpoint(token);
+  }
+
   /** Makes a call whose answer is a stream of bytes, which the caller must read or destroy. It breaks off if no byte comes for `timeoutMs`. */
   async download(call: NeighbourCall): Promise<ExchangeAnswer<Readable>> {
     return this.#repeated(call, async () => {

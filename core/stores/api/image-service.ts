@@ -90,6 +90,8 @@ export interface ImageService {
   isReadByOthers?(id: string): Promise<boolean>;
   /** Images that the caller may see, newest first, after the one with the id `marker`. `no-marker` if the caller may see no such image. */
   list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker">;
+  /** The URL of the images in another service that keeps them, to which their ids are added. Null where this one keeps them. */
+  imagesUrl(): Promise<string | null>;
   /** Deletes an image in the caller's name. */
   remove(id: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal>;
   /** Replaces the properties of an image in the caller's name. `change` may be called again after a concurrent change. */

@@ -119,6 +119,10 @@ export class GlanceImages implements ImageService {
     }
   }
 
+  imagesUrl(): Promise<string> {
+    return this.#glance.imagesUrl();
+  }
+
   async remove(asked: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal> {
     const id = canonicalUuid(asked);
     if (id === null) return noImage(asked);

@@ -3,12 +3,12 @@ import type { ImageFilters, ImageRefusal, ImageService } from "../../../core/sto
 import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { conflict, Fault, invalidQuery, notFound } from "../http/fault.ts";
-import { nextLink, type Place, placeOf } from "../http/links.ts";
+import { nextLink, placeOf } from "../http/links.ts";
 import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import { markerNotFound } from "./change-images.ts";
 import { imageCallerOf } from "./image-caller.ts";
-import { briefProxyView, proxyView } from "./image-view.ts";
+import { briefProxyView, type ImagePlace, proxyView } from "./image-view.ts";
 
 /** The microversions that have the proxy. */
 const config = { until: 35, rule: null };
@@ -26,13 +26,13 @@ export interface ImageProxyOptions {
 /** Registers `/images` of the Compute API, which stands for the Image API and ends after 2.35 as upstream. */
 export function registerImageProxy(
   http: Http,
-  images: Pick<ImageService, "find" | "list" | "remove">,
+  images: Pick<ImageService, "find" | "list" | "remove" | "imagesUrl">,
   options: ImageProxyOptions,
 ): void {
   const list = async (
     call: KnownCall,
     raw: Record<string, string | string[]>,
-    place: Place,
+    place: ImagePlace,
     { view, path }: { readonly view: typeof briefProxyView; readonly path: string },
   ) => {
     const query = new QueryReader(raw);
@@ -48,18 +48,21 @@ export function registerImageProxy(
     };
   };
   const ofList = { config: { ...config, query: QUERY }, schema: { querystring: AnyQuery } };
-  const place = (request: Parameters<typeof placeOf>[0]) => placeOf(request, options.prefix, options.publicUrl);
-  http.get("/images", ofList, (request) =>
-    list(callOf(request), request.query, place(request), { view: briefProxyView, path: "images" }),
+  const place = async (request: Parameters<typeof placeOf>[0]): Promise<ImagePlace> => {
+    const own = `${options.publicUrl ?? `${request.protocol}://${request.host}`}/image/v2/images`;
+    return { ...placeOf(request, options.prefix, options.publicUrl), images: (await images.imagesUrl()) ?? own };
+  };
+  http.get("/images", ofList, async (request) =>
+    list(callOf(request), request.query, await place(request), { view: briefProxyView, path: "images" }),
   );
-  http.get("/images/detail", ofList, (request) =>
-    list(callOf(request), request.query, place(request), { view: proxyView, path: "images/detail" }),
+  http.get("/images/detail", ofList, async (request) =>
+    list(callOf(request), request.query, await place(request), { view: proxyView, path: "images/detail" }),
   );
   const one = { config, schema: { params: Type.Object({ id: Type.String() }) } };
   http.get("/images/:id", one, async (request) => {
     const image = await images.find(request.params.id, imageCallerOf(callOf(request)));
     if (image === null || image === "deleted") throw notFound("Image not found.");
-    return { image: proxyView(image, place(request)) };
+    return { image: proxyView(image, await place(request)) };
   });
   http.delete("/images/:id", one, async (request, reply) => {
     const outcome = await images.remove(request.params.id, imageCallerOf(callOf(request)));

@@ -48,12 +48,19 @@ const SHOWN: Readonly<Record<ServiceImageStatus, readonly [status: string, progr
   other: ["UNKNOWN", 0],
 };
 
-/** An image as the Compute API's old proxy lists it. */
-export function briefProxyView({ id, name }: ServiceImage, place: Place): Record<string, unknown> {
-  return { id, name, links: resourceLinks(place, "images", id) };
+/** The base URLs of the links to an image. */
+export interface ImagePlace extends Place {
+  /** The URL of the images in the Image API, to which their ids are added. */
+  readonly images: string;
 }
 
-export function proxyView(image: ServiceImage, place: Place): Record<string, unknown> {
+/** An image as the Compute API's old proxy lists it. */
+export function briefProxyView({ id, name }: ServiceImage, place: ImagePlace): Record<string, unknown> {
+  const inImageApi = { rel: "alternate", type: "application/vnd.openstack.image", href: `${place.images}/${id}` };
+  return { id, name, links: [...resourceLinks(place, "images", id), inImageApi] };
+}
+
+export function proxyView(image: ServiceImage, place: ImagePlace): Record<string, unknown> {
   const [status, progress] = SHOWN[image.status];
   const { instance_uuid: server, auto_disk_config: diskConfig } = image.properties;
   return {

@@ -72,6 +72,10 @@ export class OwnImages implements ImageService {
     return found.slice(0, limit);
   }
 
+  async imagesUrl(): Promise<null> {
+    return null;
+  }
+
   async remove(asked: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal> {
     const id = storedSpelling(asked);
     const image = await this.#store.image(id);

@@ -108,6 +108,7 @@ describe("the explanation of an existing server", () => {
     const { events } = answer.json().instanceAction;
     const chosen = events.at(-1);
     expect(chosen).toMatchObject({ event: "conductor_schedule_and_build_instances", result: "Success" });
+    expect(chosen.traceback).toBeNull();
     expect(chosen.details).toBe("Chosen among the hosts that fit: 3; alternates: 1; claims lost to others before: 1");
   });
 

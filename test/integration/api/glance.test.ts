@@ -167,7 +167,12 @@ test("the old proxy shows Glance's images to those who may see them, and the own
   expect((await list(`/v2.1/images/detail?limit=1&marker=${second}`))[0]).toMatchObject({
     ...{ id: first, name: "one", status: "ACTIVE", progress: 100, "OS-EXT-IMG-SIZE:size": 4 },
   });
-  expect((await rig.get(`/v2.1/images/${second}`, as("ann"))).json().image).toMatchObject({ status: "SAVING" });
+  const { image } = (await rig.get(`/v2.1/images/${second}`, as("ann"))).json();
+  expect(image).toMatchObject({ status: "SAVING" });
+  expect(image.links[2]).toEqual({
+    ...{ rel: "alternate", type: "application/vnd.openstack.image" },
+    href: `${glance.url}/images/${second}`,
+  });
   for (const [url, status] of [
     [`/v2.1/images/${first}`, 404],
     [`/v2.1/images?marker=${first}`, 400],

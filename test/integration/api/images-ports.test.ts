@@ -318,6 +318,13 @@ describe("the Image API", () => {
     const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a", hw_disk_bus: "ide" })).json();
     const shown = await rig.get(`/v2.1/images/${id}`, as("bob:p"));
     expect(shown.json().image).toMatchObject({ id, name: "a", status: "ACTIVE", metadata: { hw_disk_bus: "ide" } });
+    const [self, , alternate] = shown.json().image.links;
+    expect(alternate).toEqual({
+      ...{ rel: "alternate", type: "application/vnd.openstack.image" },
+      href: self.href.replace("/v2.1/images/", "/image/v2/images/"),
+    });
+    const { status, ...found } = (await rig.get(new URL(alternate.href).pathname, as("bob:p"))).json();
+    expect([status, found.id]).toEqual(["active", id]);
     expect((await rig.get("/v2.1/images/detail", as("bob:p"))).json().images).toHaveLength(1);
     const newer = { ...as("bob:p"), "openstack-api-version": "compute 2.36" };
     expect((await rig.get(`/v2.1/images/${id}`, newer)).statusCode).toBe(404);
