@@ -26,7 +26,7 @@ export function simGlanceReachedBy(process: SimProcess): GlanceParts {
   return {
     client: {
       image: find,
-      ...{ images: unasked, create: unasked, deleteAs: unasked, setProperties: unasked },
+      ...{ imagesUrl: unasked, images: unasked, create: unasked, deleteAs: unasked, setProperties: unasked },
       ...{ upload: unasked, download: unasked, remove: unasked },
     },
     files: {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { formatNumberList } from "../../../core/discovery/format-number-list.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
+import { base64Data } from "../../../core/tasks/base64-data.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import type { GuestInterface, InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -130,7 +131,9 @@ function cloudInitOf({ userData, publicKey, hostname, files }: ServerSpec): Reco
   ];
   return {
     ...(vendor.length > 1 && { "cloud-init.vendor-data": `${vendor.join("\n")}\n` }),
-    ...(userData !== "" && { "cloud-init.user-data": Buffer.from(userData, "base64").toString("utf8") }),
+    ...(userData !== "" && {
+      "cloud-init.user-data": Buffer.from(base64Data(userData) ?? "", "base64").toString("utf8"),
+    }),
   };
 }
 

@@ -13,6 +13,7 @@ import {
 import { directPortIds } from "../../../core/pinning/direct-ports.ts";
 import { askedOf } from "../../../core/scheduling/request/asked.ts";
 import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
+import { base64Data } from "../../../core/tasks/base64-data.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import { withoutTrailing } from "../../../core/without-trailing.ts";
@@ -121,9 +122,12 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
   const hostname = server.hostname || sanitized(name) || `server-${uuid}`.slice(0, HOSTNAME_CHARS_MAX);
   return {
     ...{ uuid, name, hostname, projectId, availabilityZone, meta: metadata, launchIndex: server.launchIndex },
-    userData: server.userData === "" ? null : Buffer.from(server.userData, "base64"),
+    userData: server.userData === "" ? null : Buffer.from(base64Data(server.userData) ?? "", "base64"),
     publicKeys: server.keyName === "" ? {} : { [server.keyName]: server.publicKey },
-    files: server.files.map(({ path, contents }) => ({ path, contents: Buffer.from(contents, "base64") })),
+    files: server.files.map(({ path, contents }) => ({
+      path,
+      contents: Buffer.from(base64Data(contents) ?? "", "base64"),
+    })),
     interfaces: ports.map(({ portId, networkId, macAddress: mac = macOf(portId) }) => ({ mac, portId, networkId })),
   };
 }

@@ -110,7 +110,7 @@ describe("POST /servers", () => {
       { server: { ...server, availability_zone: "east" } },
       /The requested availability zone is not available/,
     ],
-    ["a hint that is no uuid", { server, "os:scheduler_hints": { same_host: "x" } }, /same_host/],
+    ["a hint that is no uuid", { server, "os:scheduler_hints": { different_host: "x" } }, /different_host/],
     ["a config drive that is no flag", { server: { ...server, config_drive: "maybe" } }, /config_drive/],
     ["a disk of another kind", { server: { ...server, "OS-DCF:diskConfig": "OTHER" } }, /OS-DCF:diskConfig/],
     [

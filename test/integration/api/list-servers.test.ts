@@ -150,6 +150,7 @@ describe("filters by fields that few servers have", () => {
     ["description=^beta", []],
     ["config_drive=true", ["beta-1"]],
     ["config_drive=False", ["alpha", "beta-2", "waits"]],
+    ["config_drive=zz", []],
     ["auto_disk_config=0", ["beta-1"]],
     ["hostname=gam", ["beta-2"]],
     ["hostname=beta-2", []],
@@ -210,6 +211,7 @@ describe("filters by fields that few servers have", () => {
         ["node=no-such-host", []],
         [`node=${hostName(3).slice(1)}`, ["on-the-net"]],
         ["config_drive=true", []],
+        ["config_drive=zz", []],
         ["locked_by=owner", []],
       ] as const)
         expect([query, await others(query)]).toEqual([query, expected]);

@@ -91,11 +91,26 @@ const REFUSALS: readonly Asked[] = [
     ...(["an unknown direction", "GET", "/servers?sort_dir=up", undefined] as const),
     "Invalid input received: Unknown sort direction, must be 'desc' or 'asc'",
   ],
+  ...["tags", "tags-any", "not-tags", "not-tags-any", "config_drive"].map(
+    (name): Asked => [
+      ...([`an empty filter ${name}`, "GET", `/servers?${name}=`, undefined] as const),
+      `Invalid input for query parameters ${name}. Value: . '' is not a 'regex'`,
+    ],
+  ),
   ["a minRam that is no number", "GET", "/flavors?minRam=x", undefined, "Invalid minRam filter [x]"],
   ["a minDisk that is no number", "GET", "/flavors?minDisk=", undefined, "Invalid minDisk filter []"],
 ];
 
-test.each(REFUSALS)("%s is refused in Nova's words", async (_what, method, path, body, words, minor = 96) => {
+const CASES = REFUSALS.map(([what, method, path, body, words, minor = 96]) => ({
+  what,
+  method,
+  path,
+  body,
+  words,
+  minor,
+}));
+
+test.each(CASES)("$what is refused in Nova's words", async ({ method, path, body, words, minor }) => {
   const url = `/v2.1${path.replace("ID", server)}`;
   const answer = await rig.call({
     ...{ method, url, headers: { ...as(minor), "content-type": "application/json" } },

@@ -104,7 +104,8 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   if (isDeletedAsked) requireMayListDeleted(call);
   const uuid = text("uuid");
   const host = text("host");
-  const tokens = tokenSourceOf(text, readBoolean("config_drive", text("config_drive")));
+  const drive = readConfigDrive(text);
+  const tokens = tokenSourceOf(text, drive ?? undefined);
   const states = statesOf(status.statuses, text);
   const restingStates = isAtRest(states) ? indexedStates(states) : null;
   const matchers = [...readMatchers(text, zones), ...tags.matchers, ...status.matchers];
@@ -118,6 +119,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
     ],
     created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
     sources: [
+      ...(drive === null ? [NO_SERVER] : []),
       sourceOf({ uuid, host, tags, locked: locked ?? (text("locked_by") === undefined ? undefined : true) }),
       sourceOfRest(text),
       tokens !== null && isOfValue(tokens) ? tokens : null,
@@ -234,7 +236,7 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Zones)
       return own !== null && pattern.matches(String(own));
     };
   }
-  const drive = readBoolean("config_drive", text("config_drive"));
+  const drive = readConfigDrive(text);
   if (drive !== undefined) yield ({ server }) => server.spec.configDrive === drive;
   for (const [name, isOfVersion] of [["ip", isIPv4] as const, ["ip6", isIPv6] as const]) {
     const value = text(name);
@@ -246,8 +248,22 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Zones)
   }
 }
 
+/** The source of lists that no server can be in. */
+const NO_SERVER: ListSource = { kind: "uuid", uuid: null };
+
+/** Nova takes the value for a pattern of what it has stored, so one that is neither true nor false, for which this returns null, matches no server. */
+function readConfigDrive(text: (name: string) => string | undefined): boolean | null | undefined {
+  const value = text("config_drive");
+  if (value === undefined) return undefined;
+  if (value === "") throw invalidQuery("config_drive", value, "'' is not a 'regex'");
+  return readFlag(value);
+}
+
 function readTags(text: (name: string) => string | undefined) {
-  const list = (name: string) => text(name)?.split(",") ?? [];
+  const list = (name: string) => {
+    if (text(name) === "") throw invalidQuery(name, "", "'' is not a 'regex'");
+    return text(name)?.split(",") ?? [];
+  };
   const [all, any, notAll, notAny] = [list("tags"), list("tags-any"), list("not-tags"), list("not-tags-any")];
   const has =
     (tag: string) =>

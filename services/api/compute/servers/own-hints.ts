@@ -1,4 +1,5 @@
 import type { SchedulerHint } from "../../../../proto/gen/berth/shared.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Identity } from "../../http/identity.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { SERVER_HINTS } from "./scheduler-hints.ts";
@@ -17,9 +18,13 @@ export async function withOwnServersOnly(
   identity: Identity,
   store: Pick<RequestsPort, "requests">,
 ): Promise<readonly SchedulerHint[]> {
-  const named = new Set(hints.flatMap(({ name, values }) => (SERVER_HINTS.has(name) ? values : [])));
-  if (identity.isAdmin || named.size === 0) return hints;
-  const records = await store.requests([...named]);
+  const named = new Set(
+    hints.flatMap(({ name, values }) =>
+      SERVER_HINTS.has(name) ? values.filter((id) => canonicalUuid(id) !== null) : [],
+    ),
+  );
+  if (identity.isAdmin || !hints.some(({ name }) => SERVER_HINTS.has(name))) return hints;
+  const records = named.size === 0 ? [] : await store.requests([...named]);
   const own = new Set(
     records.filter(({ spec }) => spec.projectId === identity.projectId).map(({ serverUuid }) => serverUuid),
   );

@@ -1,9 +1,9 @@
 import { Type } from "typebox";
 import { Value } from "typebox/value";
 import type { QuotaLimits } from "../../../../core/stores/api/quota-limits.ts";
+import { base64Data } from "../../../../core/tasks/base64-data.ts";
 import type { InjectedFile } from "../../../../proto/gen/berth/shared.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
-import { isBase64 } from "./server-fields.ts";
 
 /** The last microversion whose calls may put files into a guest. */
 export const PERSONALITY_UNTIL_MINOR = 56;
@@ -37,7 +37,7 @@ export function readRebuildPersonality(value: unknown): InjectedFile[] {
 /** Refuses contents that are not base64. They may be a secret, so no message has them. */
 export function readPersonality(personality: Personality = []): InjectedFile[] {
   return personality.map(({ path, contents }, index) => {
-    if (!isBase64(contents))
+    if (base64Data(contents) === null)
       throw badRequest(`Invalid input for field/attribute personality[${index}].contents. It is not a 'base64'`);
     return { path, contents };
   });

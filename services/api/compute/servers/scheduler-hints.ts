@@ -13,7 +13,8 @@ const OneOrSeveral = Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { maxItems
 export const SchedulerHints = Type.Object(
   {
     group: Type.Optional(Type.Union([Uuid, Type.Array(Uuid, { minItems: 1, maxItems: 1 })])),
-    same_host: OneOrSeveral,
+    // Nova checks the form of ids in a list only. No server has an id of another form, so no host passes.
+    same_host: Type.Optional(Type.Union([Type.String({ maxLength: 255 }), Type.Array(Uuid, { maxItems: 1_000 })])),
     different_host: OneOrSeveral,
     query: Type.Optional(Type.Unsafe<string | object>({ type: ["string", "object"] })),
     target_cell: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { Type } from "typebox";
+import { base64Data } from "../../../../core/tasks/base64-data.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 
 /** Source of the limits: Nova's `parameter_types` and its objects `Tag` and `Instance`. */
@@ -84,15 +85,10 @@ const canonicalIpV6 = (address: string): string => new URL(`http://[${address}]`
 
 const shown = (text: string): string => text.slice(0, 64);
 
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
-/** True for text in base64. Line ends and spaces are allowed, as in Nova. */
-export const isBase64 = (text: string): boolean => BASE64.test(text.replaceAll(/\s/g, ""));
-
 /** Refuses user data that is not base64. The value may be a secret, so no message has it. */
 export function readUserData(value: string | null | undefined): string {
   if (value === undefined || value === null) return "";
-  if (!isBase64(value)) throw badRequest("Invalid input for field/attribute user_data. It is not a 'base64'");
+  if (base64Data(value) === null) throw badRequest("Invalid input for field/attribute user_data. It is not a 'base64'");
   return value;
 }
 
