@@ -127,3 +127,15 @@ test("a least amount of flavors may be below 0, as in Nova", async () => {
   for (const query of ["minRam=-1", "minDisk=-1", "minRam=+1"])
     expect((await rig.get(`/v2.1/flavors?${query}`, as(96))).json().flavors).not.toEqual([]);
 });
+
+test("a hint same_host that is no UUID names no server", async () => {
+  const body = { ...create({}), "os:scheduler_hints": { same_host: "x" } };
+  const hintsOf = async (token: string) => {
+    const made = await rig.post("/v2.1/servers", body, { ...as(96), "x-auth-token": token });
+    expect([made.statusCode, made.json()]).toEqual([202, expect.anything()]);
+    const [record] = await rig.store.requests([made.json().server.id]);
+    return record?.spec.hints;
+  };
+  expect(await hintsOf("admin:ops")).toEqual([{ name: "same_host", values: ["x"] }]);
+  expect(await hintsOf("eve:p2")).toEqual([{ name: "same_host", values: ["00000000-0000-0000-0000-000000000000"] }]);
+});

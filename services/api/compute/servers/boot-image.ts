@@ -6,11 +6,11 @@ import { imageMissing } from "./read-block-devices.ts";
 import {
   type ImagePort,
   imagePropertiesOf,
+  imageRefused,
   judgeImage,
   judgeParts,
   type ReadImage,
   readImage,
-  refusalOf,
   refuseLittleMemory,
 } from "./read-image.ts";
 
@@ -54,7 +54,7 @@ export async function readBootImage(
   );
   // The guest boots with the kernel that the image names, also if the image has become a volume.
   const parts = images === null ? { needed: [] } : await judgeParts(properties, images, from);
-  if ("refused" in parts) throw refusalOf(parts);
+  if ("refused" in parts) throw imageRefused(parts);
   return { properties, needed: parts.needed };
 }
 

@@ -35,7 +35,7 @@ export async function readImage(
 ): Promise<ReadImage> {
   if (imageRef === "" || images === null) return { properties: {}, needed: [] };
   const judged = await judgeImage(imageRef, images, from);
-  if ("refused" in judged) throw refusalOf(judged, from.missing);
+  if ("refused" in judged) throw imageRefused(judged, from.missing);
   const { image, needed } = judged;
   if (image === null) return { properties: {}, needed };
   refuseTooBig(image, from.flavor);
@@ -47,7 +47,7 @@ export async function readImage(
 const NO_SUCH_IMAGE = "Can not find requested image";
 
 /** The refusal of a call that names an image which may not be used. For an image that is not found it says so in Nova's words, and then which one. */
-export function refusalOf({ refused, isMissing }: RefusedImage, missing = NO_SUCH_IMAGE): Fault {
+export function imageRefused({ refused, isMissing }: RefusedImage, missing = NO_SUCH_IMAGE): Fault {
   return badRequest(isMissing ? `${missing}. ${refused}` : refused);
 }
 
