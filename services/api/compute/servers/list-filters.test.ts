@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { QueryReader } from "../../http/query-reader.ts";
 import { readFilters } from "./list-filters.ts";
@@ -35,4 +36,20 @@ test.each([
 ])("lists in the order of creation have the servers of %j", (filters, expected) => {
   const { indexed } = readFilters(new QueryReader(filters as Readonly<Record<string, string>>), ADMIN, ZONES);
   expect(indexed.map(({ attribute, value }) => [attribute, value])).toEqual(expected);
+});
+
+test("all expressions of a list together have one limit of work", () => {
+  const query = { name: "(a.{0,120}){2}[yz]$", hostname: "(b.{0,120}){2}[yz]$" };
+  const { name, matchers } = readFilters(new QueryReader(query), ADMIN, ZONES);
+  const text = (at: number) => `${at.toString(2)}${"abba".repeat(60)}`.replaceAll("0", "a").replaceAll("1", "b");
+  const known = (at: number) => ({ server: { spec: { name: "n", hostname: text(at) } } }) as unknown as KnownServer;
+  for (const matches of matchers) expect(matches(known(0))).toBe(false);
+  let at = 0;
+  const useUp = () => {
+    for (; at < 10_000; at += 1) name?.matches(text(at));
+  };
+  expect(useUp).toThrow("query parameters name.");
+  expect(() => matchers.map((matches) => Array.from({ length: 100 }, (_, more) => matches(known(at + more))))).toThrow(
+    "query parameters hostname.",
+  );
 });

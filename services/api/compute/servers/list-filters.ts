@@ -13,6 +13,7 @@ import { ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { isAtRest, isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
 import { isOfValue, type TokenSource, tokenSourceOf } from "./list-by-tokens.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
+import { MatchWork } from "./match-work.ts";
 import { requestDigitsOf } from "./reservation-id.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
@@ -108,14 +109,15 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   const tokens = tokenSourceOf(text, drive ?? undefined);
   const states = statesOf(status.statuses, text);
   const restingStates = isAtRest(states) ? indexedStates(states) : null;
-  const matchers = [...readMatchers(text, zones), ...tags.matchers, ...status.matchers];
+  const work = new MatchWork();
+  const matchers = [...readMatchers(text, zones, work), ...tags.matchers, ...status.matchers];
   if (locked !== undefined) matchers.push((known) => (known.lock !== null) === locked);
   return {
     matchers,
-    name: name === "" ? null : readPattern("name", name),
+    name: name === "" ? null : readPattern("name", name, work),
     indexed: [
       ...indexedOf(text),
-      ...[restingStates, indexedZone(text("availability_zone"), zones)].filter((filter) => filter !== null),
+      ...[restingStates, indexedZone(text("availability_zone"), zones, work)].filter((filter) => filter !== null),
     ],
     created: timeRangeOf(readPattern("created_at", text("created_at") ?? "").contains),
     sources: [
@@ -170,9 +172,9 @@ function sourceOfRest(text: (name: string) => string | undefined): ListSource | 
 }
 
 /** The servers on the hosts of the zones, and those on no host. Null when the hosts are not known by name, or too many. */
-function indexedZone(asked: string | undefined, { byHost, defaultZone }: Zones): IndexedFilter | null {
+function indexedZone(asked: string | undefined, { byHost, defaultZone }: Zones, work: MatchWork): IndexedFilter | null {
   if (asked === undefined) return null;
-  const pattern = readPattern("availability_zone", asked);
+  const pattern = readPattern("availability_zone", asked, work);
   if (pattern.matches(defaultZone)) return null;
   const passing = new Set([...new Set(byHost.values())].filter((zone) => pattern.matches(zone)));
   const hosts: string[] = [];
@@ -215,7 +217,7 @@ function* indexedOf(text: (name: string) => string | undefined): Generator<Index
     yield { attribute: "key", value: pattern.contains, isPart: !pattern.isWhole };
 }
 
-function* readMatchers(text: (name: string) => string | undefined, zones: Zones): Generator<Matches> {
+function* readMatchers(text: (name: string) => string | undefined, zones: Zones, work: MatchWork): Generator<Matches> {
   for (const name of EXACT) {
     const value = text(name);
     if (value === undefined) continue;
@@ -229,7 +231,7 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Zones)
   for (const name of PATTERNS) {
     const value = text(name);
     if (value === undefined) continue;
-    const pattern = readPattern(name, value);
+    const pattern = readPattern(name, value, work);
     const read = SERVER_ATTRIBUTES[ALIASES[name] ?? (name as ServerAttribute)];
     yield (known) => {
       const own = read(known, zones);
@@ -242,7 +244,7 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Zones)
     const value = text(name);
     if (value === undefined) continue;
     // As in Neutron's search for a part of an address, the point of an address is no wildcard.
-    const pattern = readPattern(name, /^\^?[\d.]+\$?$/.test(value) ? value.replaceAll(".", "\\.") : value);
+    const pattern = readPattern(name, /^\^?[\d.]+\$?$/.test(value) ? value.replaceAll(".", "\\.") : value, work);
     const matches = (address: string) => isOfVersion(address) && pattern.matches(address);
     yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some(matches));
   }

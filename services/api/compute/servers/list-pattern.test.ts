@@ -1,6 +1,8 @@
+import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readPattern } from "./list-pattern.ts";
+import { MatchWork } from "./match-work.ts";
 
 const atom = fc.constantFrom(..."abc_1 ", ".", "\\d", "\\w", "\\W", "\\.", "[ab]", "[^a]", "[a-c_]", "\\x61", "]", "}");
 const quantifier = fc.constantFrom("", "", "", "*", "+", "?", "{2}", "{0}", "{1,}", "{0,2}", "{1,3}", "*?", "+?", "??");
@@ -63,4 +65,75 @@ test.each([
   ["a".repeat(256), "more than 255 characters"],
 ])("an expression such as %s is refused", (text, why) => {
   expect(() => readPattern("name", text)).toThrow(expect.objectContaining({ message: expect.stringContaining(why) }));
+});
+
+/** A long text of few characters, in which hardly any order of twenty comes twice. */
+const TEXT = Array.from({ length: 20_000 }, (_, at) => createHash("md5").update(String(at)).digest("hex"))
+  .join("")
+  .replaceAll(/[^abc]/g, (digit) => "abc "[digit.charCodeAt(0) % 4] ?? "");
+
+const namesOf = (count: number, length: number): readonly string[] =>
+  Array.from({ length: count }, (_, at) => {
+    const start = (at * length) % (TEXT.length - length);
+    return TEXT.slice(start, start + length);
+  });
+
+describe("the work of a list", () => {
+  test.each([
+    ["repetitions of long parts", "(a.{0,120}){2}[yz]$", 255],
+    ["choices of long parts", "(?:a.{0,60}|b.{0,70}|\\ba.{0,99}){2}\\b[cd]$", 255],
+    ["a short expression that must remember the last characters", "a.{18}b.{18}c?a$", 60],
+    ["characters of all languages", "(\\pL.{0,20}){3}\\b[yz]$", 60],
+  ])("%s: the list is refused before it has taken long, and the field and the way out are named", (_, text, length) => {
+    const { matches } = readPattern("name", text);
+    let matched = 0;
+    const list = () => {
+      for (const name of namesOf(10_000, length)) {
+        matches(name);
+        matched += 1;
+      }
+    };
+    expect(list).toThrow(
+      expect.objectContaining({
+        status: 400,
+        message: expect.stringMatching(/query parameters name\. Value: .*use a simpler expression/),
+      }),
+    );
+    // As many characters as take less than a second.
+    expect(matched * length).toBeLessThan(300_000);
+  });
+
+  test.each([
+    "^web-[0-9]+$",
+    "^(web|db|cache)-(eu|us|asia)-[a-z]+-[0-9]{1,4}$",
+    "a.*b.*a",
+    "(?i)^a.{0,20}b$",
+    "^\\pL+$",
+    "\\b(aab|bba).{8}z",
+    "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}",
+  ])("%s is matched with the names of any list that one call reads", (text) => {
+    const { matches } = readPattern("name", text);
+    for (const name of namesOf(10_000, 60)) matches(name);
+    for (const name of namesOf(5_000, 30)) matches(`web-eu-${name}-12`);
+  });
+
+  test("all expressions of a list share it", () => {
+    const lengthOf = (fields: readonly string[]) => {
+      const work = new MatchWork();
+      const patterns = fields.map((field) => readPattern(field, "(a.{0,120}){2}[yz]$", work));
+      let matched = 0;
+      const list = () => {
+        for (const name of namesOf(1_000, 255)) {
+          for (const { matches } of patterns) matches(name);
+          matched += 1;
+        }
+      };
+      expect(list).toThrow("use a simpler expression");
+      return matched;
+    };
+    const alone = lengthOf(["name"]);
+    const together = lengthOf(["name", "hostname", "key_name"]);
+    expect(together).toBeGreaterThan(0);
+    expect(together).toBeLessThan(alone);
+  });
 });

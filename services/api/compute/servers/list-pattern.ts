@@ -1,8 +1,9 @@
 import { RE2JS, RE2JSException } from "re2js";
 import { invalidQuery } from "../../http/fault.ts";
+import { MatchWork, matcherWithin } from "./match-work.ts";
 
 const CHARACTERS_MAX = 255;
-/** Maximum number of instructions of an expression, in which the repetitions of a part count one by one. A match takes a time that grows with it. */
+/** Maximum number of instructions of an expression, in which the repetitions of a part count one by one. */
 const SIZE_MAX = 1_000;
 
 /** A pattern that a filter looks for. */
@@ -17,9 +18,9 @@ export interface ListPattern {
 /**
  * Reads a regular expression of a filter, which may match anywhere in a value. As in Nova on PostgreSQL, case matters. The expressions are those of RE2, whose
  * matches take a time that grows with both lengths only: JavaScript's own could stop the process for hours by a few choices in a row (`a?a?a?…`). RE2 has no
- * references, and does not look ahead or behind.
+ * references, and does not look ahead or behind. All patterns of a list are given the same `work`; `matches` refuses the list when it is used up.
  */
-export function readPattern(field: string, text: string): ListPattern {
+export function readPattern(field: string, text: string, work = new MatchWork()): ListPattern {
   const refuse = (why: string): never => {
     throw invalidQuery(field, text, why);
   };
@@ -29,7 +30,10 @@ export function readPattern(field: string, text: string): ListPattern {
   if (literal !== null) return literal;
   const pattern = compile(text, refuse);
   if (pattern.programSize() > SIZE_MAX) refuse(`It has more than ${SIZE_MAX} parts, counting each repetition.`);
-  return { matches: (value) => pattern.test(value), contains: "", isWhole: false };
+  const matches = matcherWithin(work, pattern, () =>
+    refuse("To match it with all these servers would take too long: use a simpler expression, or another filter, too."),
+  );
+  return { matches, contains: "", isWhole: false };
 }
 
 function compile(text: string, refuse: (why: string) => never): RE2JS {
