@@ -107,15 +107,19 @@ class AttributeReader {
   readonly #values: readonly AttributeValueAsked[];
   /** The value whose list is read on, by cell. */
   readonly #leading = new Map<string, AttributeValueAsked>();
-  /** The servers of a cell that does not answer have the status UNKNOWN, so none of them passes. */
+  /** The list has servers with a status at rest: those of a cell that does not answer have the status UNKNOWN, and those that no cell has yet BUILD, so none of them passes. */
   readonly #mayLeaveOut: boolean;
+  /** Servers whose build failed before they came into a cell may pass. They have the status ERROR. */
+  readonly #mayFail: boolean;
   #looks = 0;
 
   constructor(deps: Deps, asked: Asked, values: readonly AttributeValueAsked[]) {
     this.#deps = deps;
     this.#asked = asked;
     this.#values = values;
-    this.#mayLeaveOut = values.some(({ attribute }) => attribute === "status");
+    const statuses = values.filter(({ attribute }) => attribute === "status");
+    this.#mayLeaveOut = statuses.length > 0;
+    this.#mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
   }
 
   /** Returns null when a cell does not answer. */
@@ -127,8 +131,8 @@ class AttributeReader {
     const { projectId, oldestFirst, nameContains } = this.#asked;
     const page = { projectId, order: oldestFirst ? "oldest-first" : "newest-first", limit: rows } as const;
     const elsewhere = await Promise.all([
-      store.listRequests({ ...page, marker: null, after, failed: true }),
-      store.listRequests({ ...page, marker: null, after, open: true }),
+      this.#mayFail ? store.listRequests({ ...page, marker: null, after, failed: true }) : [],
+      this.#mayLeaveOut ? [] : store.listRequests({ ...page, marker: null, after, open: true }),
       // A cell does not know the new names of its servers.
       nameContains === null ? [] : store.listRequests({ ...page, marker: null, after, changed: true }),
     ]);

@@ -167,6 +167,25 @@ test("a silent cell has no server of a status, and does not make the whole list 
   expect(calls).toEqual(["east status 10", "east status 10"]);
 });
 
+test.each([
+  ["SHUTOFF", [], [2, 1]],
+  ["ERROR", [], [...Array.from({ length: 30 }, (_, at) => 129 - at), 2, 1]],
+  ["SHUTOFF", ["ERROR"], [...Array.from({ length: 30 }, (_, at) => 129 - at), 2, 1]],
+])(
+  "requests that no cell has do not hold up a list by the status %s %j when none of them can have it",
+  async (value, otherValues, expected) => {
+    const failed = Array.from({ length: 30 }, (_, at) => ({ number: at + 100, state: "failed" }) as const);
+    const open = Array.from({ length: 30 }, (_, at) => ({ number: at + 200, state: "accepted" }) as const);
+    const { reader } = cloudOf([
+      ...[...failed, ...open].map((request) => ({ ...request, cell: null, user: "ann" })),
+      ...[1, 2].map((number) => ({ number, cell: "east", user: "ann" })),
+    ]);
+    const stretches = await readAll(reader(null, [{ isPart: false, attribute: "status", value, otherValues }]), 10);
+    expect(stretches.flat()).toEqual(expected);
+    expect(stretches.length).toBeLessThanOrEqual(1 + Math.floor(expected.length / 10));
+  },
+);
+
 test("a project's servers are read first, and the index when few of them pass", async () => {
   const many = Array.from({ length: 60 }, (_, at) => ({ number: at + 1, cell: "east", user: at < 2 ? "ann" : "bob" }));
   const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
