@@ -43,9 +43,31 @@ export async function listFound(
   const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
   if (places === null && query.sources.length > 0 && isScannable) return null;
   if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
-  const listed = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
+  const listed =
+    places === null
+      ? ((await readAll(deps, query)) ?? refuseSorting())
+      : await readPlaces(deps, places, query.projectId);
   const known = query.softDeleted ? [...listed, ...(await softlyDeletedOf(deps, query))] : listed;
-  return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
+  return pageAfter(deps, known, query, marker);
+}
+
+/** Lists the servers that the cells' indexes find, in any order. Returns null when one call cannot sort them, because they are too many. */
+export async function listSorted(
+  deps: Deps,
+  query: ListQuery,
+  marker: RequestRecord | null,
+): Promise<ServerPage | null> {
+  const known = await readAll(deps, query);
+  return known && pageAfter(deps, known, query, marker);
+}
+
+async function pageAfter(
+  { cells }: Deps,
+  known: readonly KnownServer[],
+  query: ListQuery,
+  marker: RequestRecord | null,
+): Promise<ServerPage> {
+  return pageOf(known, query, marker === null ? null : await hydrateServer(marker, cells, { withDeleted: true }));
 }
 
 function refuseSorting(): never {
@@ -57,14 +79,14 @@ async function softlyDeletedOf(deps: Deps, { projectId, nameContains }: ListQuer
   return known.filter(({ server }) => nameContains === null || server.spec.name.includes(nameContains));
 }
 
-/** Reads all servers of a list in an order that no index has, and refuses the list when it would have to look at too many. */
-async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServer[]> {
+/** Reads all servers of a list, newest first. Returns null when it would have to look at too many. */
+async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServer[] | null> {
   const passing: KnownServer[] = [];
   const read = stretchReader(deps, query, "newest-first", null);
   for (let looks = 0; ; ) {
     const stretch = await read(SORTED_STRETCH);
     looks += stretch.known.length;
-    if (looks > SORTED_MAX) refuseSorting();
+    if (looks > SORTED_MAX) return null;
     passing.push(...stretch.known.filter((known) => query.matches === null || query.matches(known)));
     if (stretch.isLast) return passing;
   }

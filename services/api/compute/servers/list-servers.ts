@@ -6,7 +6,7 @@ import { type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { listChanged } from "./list-changed.ts";
-import { listFound } from "./list-found.ts";
+import { listFound, listSorted } from "./list-found.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { ReadStretch } from "./list-stretch.ts";
@@ -50,7 +50,12 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
   if (!isMerged && query.matches === null && query.nameContains === null) return listAll(deps, query, order);
   const read = stretchReader(deps, query, order, marker);
-  if (!isMerged) return search(deps, query, read);
+  if (!isMerged) {
+    // No index has the servers of a status or a zone by name.
+    const isFewByIndex = query.indexed.some(({ attribute }) => attribute === "status" || attribute === "host");
+    const isOtherGood = isFewByIndex && !isByCreation(order);
+    return search(deps, query, read, isOtherGood ? () => listSorted(deps, query, marker) : null);
+  }
   return search(deps, query, await withSoftlyDeleted(deps, read, { projectId: query.projectId, order, marker }));
 }
 
@@ -80,15 +85,26 @@ async function listAll(deps: ListServersDeps, query: ListQuery, order: RequestOr
 }
 
 /**
- * Lists through a filter, some servers at a time. Gives up with a 503 when it has found nothing for too long, since an empty page would claim
- * that there is nothing.
+ * Lists through a filter, some servers at a time. If so few of the first ones pass that one call would not fill the page, the other way is tried once, which returns null when it
+ * finds too many servers. Gives up with a 503 when it has found nothing for too long, since an empty page would claim that there is nothing.
  */
-async function search(deps: ListServersDeps, query: ListQuery, read: ReadStretch): Promise<ServerPage> {
+async function search(
+  deps: ListServersDeps,
+  query: ListQuery,
+  read: ReadStretch,
+  otherWay: (() => Promise<ServerPage | null>) | null = null,
+): Promise<ServerPage> {
   const { limit, matches, nameContains } = query;
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
+  let untried = otherWay;
   for (let marker = query.marker; ; ) {
+    if (untried !== null && scanned >= STRETCH_ROWS && servers.length * SCANNED_MAX < limit * scanned) {
+      const page = await untried();
+      if (page !== null) return page;
+      untried = null;
+    }
     const isLate = deps.clock.monotonic() > endMs;
     if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
     if (isLate) throw foundNothingInTime(scanned);
