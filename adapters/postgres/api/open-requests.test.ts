@@ -186,17 +186,21 @@ test("a call within a limit of open requests passes over those that have arrived
     );
     return Number(rows[0]?.entries);
   };
-  const acceptOne = (server: number) => alone.acceptWithin([[serverSpec(server)]], { openMax: 10, quotas: null });
+  const readByAccept = async () => {
+    const before = await entriesRead();
+    const outcomes = await alone.acceptWithin([[serverSpec(1)]], { openMax: 10, quotas: null });
+    const read = (await entriesRead()) - before;
+    await one.query("delete from requests where server_uuid = $1", [serverId(1)]);
+    expect(outcomes).toEqual([{ kind: "accepted" }]);
+    return read;
+  };
   const arrived = Array.from({ length: 500 }, (_, server) => server + 1_000);
   try {
     await alone.accept(arrived.map((server) => serverSpec(server)));
     await alone.assignCells(arrived.map((server) => ({ serverUuid: serverId(server), from: null, to: "east" })));
     await alone.markArrived("east", arrived.map(serverId));
-    // This call marks the entries of the requests that have arrived.
-    expect(await acceptOne(1)).toEqual([{ kind: "accepted" }]);
-    const before = await entriesRead();
-    expect(await acceptOne(2)).toEqual([{ kind: "accepted" }]);
-    expect((await entriesRead()) - before).toBeLessThan(100);
+    // The first call marks the entries of the requests that have arrived, unless somebody still sees the rows as they were, such as an analysis of a table.
+    await expect.poll(readByAccept, { timeout: 60_000 }).toBeLessThan(100);
   } finally {
     await one.end();
   }
