@@ -112,6 +112,15 @@ describe("a directory of images", () => {
     await expect(read(null)).rejects.toThrow(/ELOOP/);
   });
 
+  test("reads no file of its own machine to which a host has made a symbolic link", async () => {
+    const secret = join(root, "password");
+    writeFileSync(secret, "secret");
+    symlinkSync(secret, join(dir, `${id}.qcow2`));
+    await expect(read(null)).rejects.toThrow(/is a symbolic link/);
+    symlinkSync(secret, join(dir, uploadedName(id, SHA512)));
+    await expect(read(SHA512)).rejects.toThrow(/is a symbolic link/);
+  });
+
   test("says that it does not take bits whose name is taken by a directory, without naming the path", async () => {
     mkdirSync(join(dir, uploadedName(id, SHA512), "in-the-way"), { recursive: true });
     const refused = await store(Readable.from([BITS])).catch((error: unknown) => error);
