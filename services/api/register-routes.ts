@@ -3,6 +3,7 @@ import type { ImageService } from "../../core/stores/api/image-service.ts";
 import type { ApiDeps, ApiParts } from "./api-parts.ts";
 import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.ts";
 import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
+import { registerBaremetalRoutes } from "./compute/baremetal/baremetal-routes.ts";
 import { registerServiceRoutes } from "./compute/compute-services/service-routes.ts";
 import { registerExtensionRoutes } from "./compute/extensions/extension-routes.ts";
 import { registerExternalEventRoutes } from "./compute/external-events/external-event-routes.ts";
@@ -225,6 +226,7 @@ const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) =>
     registerImageMetadataRoutes(scope, { images: server.images, limits: server.limits });
   }
   registerNetworkProxies(scope, server);
+  registerBaremetalRoutes(scope);
   registerFloatingIpRoutes(scope, server);
   const proxied = openProxiedVolumes(deps, settings);
   registerVolumeProxies(scope, proxied, options);

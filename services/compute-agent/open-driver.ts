@@ -124,7 +124,7 @@ function logNode(logger: Logger, host: string, reason: string | null): void {
 }
 
 /**
- * Adds the driver's facts about the hypervisor to the hosts. Their other facts stay, and so do CPU flags that an operator has written. Hosts on which no guest can be built are
+ * Adds the driver's facts about the hypervisor to the hosts. Their other facts stay, and so do CPU flags and an address that an operator has written. Hosts on which no guest can be built are
  * reserved, so that no server claims them.
  */
 function withHypervisor(
@@ -137,9 +137,11 @@ function withHypervisor(
     hosts: seen.hosts.map((host) => {
       const flags = host.hypervisor?.guest_cpu_flags ?? opened.hypervisor.guest_cpu_flags;
       const ofCpus = flags === undefined ? {} : { guest_cpu_flags: flags };
+      const address = host.hypervisor?.host_ip ?? opened.hypervisor.host_ip;
+      const ofNetwork = address === undefined ? {} : { host_ip: address };
       const closedBecause = opened.closedBecause?.() ?? "";
       const closed = closedBecause === "" ? host : { ...reserved(host), closedBecause };
-      return { ...closed, hypervisor: { ...host.hypervisor, ...opened.hypervisor, ...ofCpus } };
+      return { ...closed, hypervisor: { ...host.hypervisor, ...opened.hypervisor, ...ofCpus, ...ofNetwork } };
     }),
   });
   const look = () => {

@@ -78,6 +78,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-aggregates:add_host os-aggregates:create os-aggregates:delete os-aggregates:index os-aggregates:remove_host
     os-aggregates:set_metadata os-aggregates:show os-aggregates:update
     os-availability-zone:detail
+    os-baremetal-nodes:list os-baremetal-nodes:show
     os-console-auth-tokens
     os-evacuate
     os-extended-server-attributes

@@ -64,7 +64,8 @@ describe.skipIf(skipped !== null)(
         close();
       };
       onTestFinished(stop);
-      return { first, traits: () => now.providers[0]?.traits ?? [], stop };
+      const hostIp = now.hypervisor?.hostIp;
+      return { first, hostIp, traits: () => now.providers[0]?.traits ?? [], stop };
     }
 
     test("say what its guests' CPUs can do and what hardware the guests have, so that flavors and images find it", async () => {
@@ -117,6 +118,19 @@ describe.skipIf(skipped !== null)(
       // The kept flags are known to the first tree.
       const { first } = startedWith(...settings);
       expect(first.filter((trait) => trait.startsWith("HW_CPU_X86"))).toEqual(["HW_CPU_X86_AVX2"]);
+    });
+
+    test("have the address at which guests arrive, if other machines can have it, or the one of the hosts file", () => {
+      const addressOf = (...more: readonly string[]) => startedWith("--accel", "tcg", ...more).hostIp;
+      const at = (address: string) => addressOf("--hosts", "1", "--live-migration-inbound-addr", address);
+      expect(["192.0.2.7", "2001:db8::7", "127.0.0.1", "::1", "::", "0.0.0.0"].map(at)).toEqual([
+        ...["192.0.2.7", "2001:db8::7", "", "", "", ""],
+      ]);
+      expect(addressOf("--hosts", "1")).toBe("");
+      const file = join(dir.instancesPath, "hosts.json");
+      const host = { name: "h", inventories: { VCPU: { total: 4 } }, hypervisor: { host_ip: "192.0.2.9" } };
+      writeFileSync(file, JSON.stringify({ hosts: [host] }));
+      expect(addressOf("--hosts-file", file, "--live-migration-inbound-addr", "192.0.2.7")).toBe("192.0.2.9");
     });
 
     test("name the model of the guests' displays", () => {

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { warnOfFewThreads } from "../../../adapters/qemu/file-threads.ts";
@@ -191,9 +192,20 @@ async function chosenModel(
   return chosen.cpuModel;
 }
 
-function hypervisorOf({ accel }: Pick<QemuSettings, "accel">, version: number): OpenedQemuDriver["hypervisor"] {
+function hypervisorOf(
+  { accel, liveMigrationInboundAddr: address }: Pick<QemuSettings, "accel" | "liveMigrationInboundAddr">,
+  version: number,
+): OpenedQemuDriver["hypervisor"] {
   const kinds = accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
-  return { type: "QEMU", version, supported_instances: kinds.map((kind) => ["x86_64", kind, "hvm"]) };
+  return {
+    ...{ type: "QEMU", version, supported_instances: kinds.map((kind) => ["x86_64", kind, "hvm"]) },
+    ...(isOfNetwork(address) && { host_ip: address }),
+  };
+}
+
+/** Whether other machines can have the address as this one's. The default of the setting is the loopback address. */
+function isOfNetwork(address: string): boolean {
+  return isIP(address) !== 0 && !/^127\.|^0\.0\.0\.0$|^::1?$/.test(address);
 }
 
 /** What the hardware of guests is, as images ask for it. */

@@ -97,6 +97,25 @@ const REFUSALS: readonly Asked[] = [
       `Invalid input for query parameters ${name}. Value: . '' is not a 'regex'`,
     ],
   ),
+  ...["/os-baremetal-nodes", "/os-baremetal-nodes/x"].map(
+    (path): Asked => [
+      ...(["a read of Ironic's nodes", "GET", path, undefined] as const),
+      ...(["The requested functionality is not supported.", 35] as const),
+    ],
+  ),
+  ...(
+    [
+      ["POST", "/os-baremetal-nodes", { node: {} }, "node-create"],
+      ["DELETE", "/os-baremetal-nodes/x", undefined, "node-delete"],
+      ["POST", "/os-baremetal-nodes/x/action", { add_interface: {} }, "port-create"],
+      ["POST", "/os-baremetal-nodes/x/action", { remove_interface: {} }, "port-delete"],
+    ] as const
+  ).map(
+    ([method, path, body, command]): Asked => [
+      ...(["a change of Ironic's nodes", method, path, body] as const),
+      ...([`Command not supported. Please use Ironic command ${command} to perform this action.`, 35] as const),
+    ],
+  ),
   ["a minRam that is no number", "GET", "/flavors?minRam=x", undefined, "Invalid minRam filter [x]"],
   ["a minDisk that is no number", "GET", "/flavors?minDisk=", undefined, "Invalid minDisk filter []"],
 ];
@@ -118,7 +137,7 @@ test.each(CASES)("$what is refused in Nova's words", async ({ method, path, body
   });
   const [fault] = Object.values<{ readonly message: string }>(answer.json());
   expect([answer.statusCode, fault?.message]).toEqual([
-    expect.toSatisfy((status) => status === 400 || status === 404),
+    expect.toSatisfy((status) => [400, 404, 501].includes(status)),
     words.replaceAll("ID", server),
   ]);
 });

@@ -27,6 +27,9 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /images/none/metadata/key 2.1
     PUT /images/none/metadata/key 2.1
     DELETE /images/none/metadata/key 2.1
+    POST /os-baremetal-nodes 2.1
+    DELETE /os-baremetal-nodes/none 2.1
+    POST /os-baremetal-nodes/none/action 2.1
     GET /os-floating-ip-pools 2.1
     GET /limits
     GET /versions/v2.1
@@ -140,6 +143,8 @@ const ROUTES: Readonly<Record<string, string>> = {
     DELETE /os-aggregates/9
     POST /os-aggregates/9/images 2.81
     GET /os-availability-zone/detail
+    GET /os-baremetal-nodes 2.1
+    GET /os-baremetal-nodes/none 2.1
     GET /os-console-auth-tokens/none
     GET /os-hosts 2.1
     GET /os-hosts/none 2.1
@@ -202,6 +207,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "POST /os-security-groups": { security_group: { name: "g", description: "" } },
   "PUT /os-security-groups/none": { security_group: { name: "g", description: "" } },
   "POST /os-security-group-rules": { security_group_rule: { parent_group_id: ID } },
+  "POST /os-baremetal-nodes/none/action": { add_interface: {} },
   "POST /flavors": { flavor: { name: "none", ram: 1, vcpus: 1, disk: 1 } },
   "PUT /flavors/1": { flavor: { description: "d" } },
   "POST /flavors/1/os-extra_specs": { extra_specs: { "trait:CUSTOM_A": "required" } },

@@ -13,6 +13,12 @@ export const PROXY_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "PUT /images/{id}/metadata/{key}": one("setImageMetadata", "Set a property of an image", [200], [409]),
   "DELETE /images/{id}/metadata/{key}": one("deleteImageMetadata", "Delete a property of an image", [204], [409]),
 
+  "GET /os-baremetal-nodes": one("listBaremetalNodes", "Not supported (501)", [], [501]),
+  "POST /os-baremetal-nodes": one("createBaremetalNode", "Refused: Ironic does it (400)", []),
+  "GET /os-baremetal-nodes/{id}": one("showBaremetalNode", "Not supported (501)", [], [501]),
+  "DELETE /os-baremetal-nodes/{id}": one("deleteBaremetalNode", "Refused: Ironic does it (400)", []),
+  "POST /os-baremetal-nodes/{id}/action": one("runBaremetalAction", "Refused: Ironic does it (400)", []),
+
   "GET /os-networks": one("listNetworks", "List networks", [200]),
   "GET /os-networks/{id}": one("showNetwork", "Show a network", [200]),
   "GET /os-tenant-networks": one("listTenantNetworks", "List networks, with their names only", [200]),
