@@ -274,7 +274,10 @@ describe("an image that hosts lack", () => {
     await fetcher.idle();
   });
 
-  test("is not broken off for its pace while no other image waits, or while another fetch is quick", async () => {
+  test.each([
+    ["is broken off for its pace while another image waits, also beside a quick fetch that began earlier", true],
+    ["is not broken off for its pace while no other image waits, or while all fetches after it are quick", false],
+  ])("%s", async (_title, isFirstQuick) => {
     const ids = [randomUUID(), randomUUID()];
     const streams = new Map<string, PassThrough>();
     download = async (id) => {
@@ -293,15 +296,18 @@ describe("an image that hosts lack", () => {
       }
     };
     await pass();
+    expect(told).toEqual([]);
+    const [first, second] = [...streams.values()];
+    const [quick, slow] = isFirstQuick ? [first, second] : [second, first];
     await wanted.want(image);
-    const quick = streams.get(ids[0] ?? "");
     for (let round = 0; round < 5; round += 1) {
       quick?.write(Buffer.alloc(2_000_000));
       await eventually("the bytes to come", () => quick?.readableLength === 0);
       clock.advance(30_000);
       await fetcher.look();
     }
-    expect([told, [...streams.values()].some((stream) => stream.destroyed)]).toEqual([[], false]);
+    expect([quick?.destroyed, slow?.destroyed]).toEqual([false, isFirstQuick]);
+    expect(told.slice(0, 1)).toEqual(isFirstQuick ? [expect.stringMatching(/other images wait/)] : []);
     for (const stream of streams.values()) stream.destroy();
     await fetcher.idle();
   });

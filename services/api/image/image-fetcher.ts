@@ -49,8 +49,9 @@ interface Fetch {
  * do this at a time: each image is claimed by one of them, and a file gets its name only when it is whole and has the stated hash. An image service that
  * does not answer is asked again; bits that no host could use are refused with the reason.
  *
- * An image service may pass on bits from an address of a user's, who can let them drip. So when all fetches are slow and further images wait, the one that began last is
- * broken off, and begins again after those that wait. The others go on, since a service that is slow by itself must not make them begin again and again.
+ * An image service may pass on bits from an address of a user's, who can let them drip. So while further images wait, the slow fetch that began last is
+ * broken off, and begins again after those that wait, also beside quick ones: they may last for days. The oldest fetch goes on, and so do those before the broken one, since a
+ * service that is slow by itself must not make them begin again and again.
  */
 export class ImageFetcher {
   readonly #deps: ImageFetcherDeps;
@@ -115,8 +116,9 @@ export class ImageFetcher {
     const due = fetches.filter(({ lookedAtMs }) => nowMs - lookedAtMs >= LOOK_AT_PACE_MS);
     for (const fetch of due)
       Object.assign(fetch, { isSlow: fetch.bytes < PACE_BYTES_MIN, bytes: 0, lookedAtMs: nowMs });
-    const last = fetches.at(-1);
-    if (last === undefined || !due.includes(last) || !fetches.every(({ isSlow }) => isSlow)) return;
+    // Where one image is fetched at a time, the oldest one would keep all others away.
+    const last = fetches.slice(fetches.length === 1 ? 0 : 1).findLast(({ isSlow }) => isSlow);
+    if (last === undefined || !due.includes(last)) return;
     const { id } = last.image;
     this.#brokenOff.set(id, (this.#brokenOff.get(id) ?? 0) + 1);
     last.pace.abort(
