@@ -246,15 +246,21 @@ export class LxdContainer {
 const isAbout = ({ resources }: LxdOperation, name: string): boolean =>
   Object.values(resources ?? {}).some((paths) => paths.some((path) => path.split("/").includes(name)));
 
-/** A guest that never ran here counts as stopped. LXD does not say whether a guest was shut down or has crashed. */
+/**
+ * A guest that never ran here counts as stopped, and so does one that was handed over: another host may have it. LXD does not say whether a guest was shut down or has
+ * crashed.
+ */
 export function powerOfContainer({ status, config }: FoundContainer): FoundPower {
   switch (status) {
     case "Running":
       return "running";
     case "Frozen":
       return "paused";
-    case "Stopped":
-      return config[OWN_KEYS.runsIn] === bootId() ? "shut-down" : "stopped";
+    case "Stopped": {
+      const { [OWN_KEYS.runsIn]: runsIn, [OWN_KEYS.handedTo]: handedTo } = config;
+      if (runsIn === bootId()) return "shut-down";
+      return runsIn === undefined || handedTo !== undefined ? "stopped" : "stopped-with-host";
+    }
     default:
       return "unknown";
   }
