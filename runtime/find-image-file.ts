@@ -1,5 +1,5 @@
 import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isSha512 } from "./image-hash.ts";
 
 /** An image's file in a directory of images. */
@@ -22,6 +22,17 @@ const HASH = new RegExp(`^[0-9a-f]{${HASH_LENGTH}}$`);
 export function uploadedName(id: string, sha512: string): string {
   if (!isSha512(sha512)) throw new Error(`the SHA-512 that is stated for image ${id} has not 128 hexadecimal digits`);
   return `${id}-${sha512.slice(0, HASH_LENGTH)}`;
+}
+
+/**
+ * Whether bits with this hash, which were read from a file of an image, are those that the cloud knows: the image service states the hash, or the Image API, which names the files
+ * that it has written by their hash, has stored them. Other files may differ from host to host.
+ */
+export function isKnownContent(
+  { id, sha512: stated }: { readonly id: string; readonly sha512: string | null },
+  read: { readonly path: string; readonly sha512: string },
+): boolean {
+  return stated === null ? basename(read.path) === uploadedName(id, read.sha512) : read.sha512 === stated;
 }
 
 /**

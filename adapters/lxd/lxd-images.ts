@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
+import { isKnownContent } from "../../runtime/find-image-file.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { whyNoTarball } from "./check-tarball.ts";
 import type { LxdClient } from "./lxd-client.ts";
@@ -21,6 +22,13 @@ export interface ImageSource {
   readonly fingerprint: string;
 }
 
+/** An image that LXD has, and the file that it came from. */
+export interface UsableImage {
+  readonly source: ImageSource;
+  readonly expected: ExpectedLxdImage;
+  readonly path: string;
+}
+
 /** LXD's words about a `metadata.yaml` that no LXD can use. */
 const BAD_METADATA = /^yaml: |Architecture isn't supported:/;
 
@@ -36,20 +44,23 @@ interface ReadImage {
  * their ids. LXD names an image by the SHA-256 of its tarball, so each content is imported once.
  */
 export class LxdImages {
-  readonly #client: LxdClient;
+  readonly #client: Pick<LxdClient, "call" | "importImage">;
   readonly #dir: string;
   /** The content of the files when they were last read, by path. */
   readonly #read = new Map<string, ReadImage>();
   /** Imports under way, by the SHA-256 of the tarball. */
   readonly #running = new Map<string, Promise<string>>();
 
-  constructor(client: LxdClient, dir: string) {
+  constructor(client: Pick<LxdClient, "call" | "importImage">, dir: string) {
     this.#client = client;
     this.#dir = dir;
   }
 
-  /** Returns the fingerprint of the image in LXD, which is imported if necessary. */
-  async fingerprint(expected: ExpectedLxdImage, signal: AbortSignal): Promise<string> {
+  /**
+   * Returns the image in LXD, into which it is imported if necessary. Rejects with an LxdError; a final one when no host could use the image, which a file whose content
+   * the cloud does not know never tells: it may be broken on this host alone.
+   */
+  async usable(expected: ExpectedLxdImage, signal: AbortSignal): Promise<UsableImage> {
     if (!ID.test(expected.id))
       throw new LxdError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true });
     const { path, read } = await this.#find(expected, signal);
@@ -58,13 +69,20 @@ export class LxdImages {
         "image",
         `the file of image ${expected.id} on this host has another SHA-512 than the image service states: copy the image to the host again`,
       );
-    const running = this.#running.get(read.sha256);
-    if (running !== undefined) return running;
-    const imported = this.#import(path, read, expected.id).finally(() => this.#running.delete(read.sha256));
-    this.#running.set(read.sha256, imported);
-    return imported;
+    let imported = this.#running.get(read.sha256);
+    if (imported === undefined) {
+      imported = this.#import(path, read, expected.id).finally(() => this.#running.delete(read.sha256));
+      this.#running.set(read.sha256, imported);
+    }
+    try {
+      return { source: { type: "image", fingerprint: await imported }, expected, path };
+    } catch (error) {
+      if (!(error instanceof LxdError) || !error.isFinal || (await isKnown(path, expected))) throw error;
+      throw new LxdError(error.code, error.message, { cause: error });
+    }
   }
 
+  /** Rejects with a final error when no host could use a file with this content. */
   async #import(path: string, { sha256, bytes }: ReadImage, id: string): Promise<string> {
     try {
       await this.#client.call(`/1.0/images/${sha256}`);
@@ -84,18 +102,18 @@ export class LxdImages {
   }
 
   /**
-   * Settles as the creation of a container from an image does. If LXD has refused it since no host could unpack the image, it rejects with a final error, so that
-   * no other host is tried.
+   * Settles as the creation of a container from an image does. If LXD has refused it since no host could unpack the image, it rejects with an error that says so, and
+   * with a final one if the cloud knows the content of the file, so that no other host is tried.
    */
-  async blamed({ fingerprint }: ImageSource, created: Promise<void>, signal: AbortSignal): Promise<void> {
+  async blamed({ path, expected }: UsableImage, created: Promise<void>, signal: AbortSignal): Promise<void> {
     try {
       await created;
     } catch (error) {
-      const path = [...this.#read].find(([, { sha256 }]) => sha256 === fingerprint)?.[0];
       const isUnpacking = error instanceof LxdError && error.code === "refused" && error.message.includes("Unpack");
-      const why = path === undefined || !isUnpacking ? null : await whyNoTarball(path, signal);
+      const why = isUnpacking ? await whyNoTarball(path, signal) : null;
       if (why === null) throw error;
-      throw new LxdError("image", `the image cannot be used: ${why}`, { isFinal: true, cause: error });
+      const isFinal = await isKnown(path, expected);
+      throw new LxdError("image", `the image cannot be used: ${why}`, { isFinal, cause: error });
     }
   }
 
@@ -118,17 +136,27 @@ export class LxdImages {
   async #readOnce(path: string, bytes: number, changedAtMs: number): Promise<ReadImage> {
     const known = this.#read.get(path);
     if (known?.bytes === bytes && known.changedAtMs === changedAtMs) return known;
-    const [sha256, sha512] = [createHash("sha256"), createHash("sha512")];
-    await pipeline(createReadStream(path), async (chunks: AsyncIterable<Buffer>) => {
-      for await (const chunk of chunks) {
-        sha256.update(chunk);
-        sha512.update(chunk);
-      }
-    });
-    const read = { bytes, changedAtMs, sha256: sha256.digest("hex"), sha512: sha512.digest("hex") };
+    const read = { bytes, changedAtMs, ...(await hashesOf(path)) };
     this.#read.set(path, read);
     return read;
   }
+}
+
+async function hashesOf(path: string): Promise<Pick<ReadImage, "sha256" | "sha512">> {
+  const [sha256, sha512] = [createHash("sha256"), createHash("sha512")];
+  await pipeline(createReadStream(path), async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) {
+      sha256.update(chunk);
+      sha512.update(chunk);
+    }
+  });
+  return { sha256: sha256.digest("hex"), sha512: sha512.digest("hex") };
+}
+
+/** Whether the file has the content that the cloud knows. It is read anew, since it may have changed since LXD got it. */
+async function isKnown(path: string, expected: ExpectedLxdImage): Promise<boolean> {
+  const read = await hashesOf(path).catch(() => null);
+  return read !== null && isKnownContent(expected, { path, sha512: read.sha512 });
 }
 
 async function whyUnusable(path: string, { message }: LxdError): Promise<string | null> {

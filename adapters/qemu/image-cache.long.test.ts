@@ -119,10 +119,32 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
       isFinal: false,
       message: expect.stringContaining("SHA-512"),
     });
+    // A broken file with another hash is broken here.
+    writeFileSync(join(source, "c.qcow2"), Buffer.concat([Buffer.from("QFI\xfb", "latin1"), Buffer.alloc(100)]));
+    await expect(image("c", { sha512: "00".repeat(64) })).rejects.toMatchObject({
+      isFinal: false,
+      message: expect.stringContaining("SHA-512"),
+    });
     await expect(image("b")).rejects.toMatchObject({
       isFinal: false,
       message: "this host has no file of image b: copy the image into its directory of images",
     });
+  });
+
+  test("a copy is known to the cloud if its hash is stated or the api has stored the file, while it stays as it was", async () => {
+    const sha512 = createHash("sha512").update(nanoImage()).digest("hex");
+    const unstated = { format: null, sha512: null };
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    writeFileSync(join(source, uploadedName("b", sha512)), nanoImage());
+    const [a, b] = [await image("a"), await image("b")];
+    expect(await cache.isAsKnown({ id: "a", ...unstated }, a.path, NEVER)).toBe(false);
+    expect(await cache.isAsKnown({ id: "a", ...unstated, sha512 }, a.path, NEVER)).toBe(true);
+    expect(await cache.isAsKnown({ id: "b", ...unstated }, b.path, NEVER)).toBe(true);
+    expect(await cache.isAsKnown({ id: "b", ...unstated }, a.path, NEVER)).toBe(false);
+    damage(b.path, 5, 0xff);
+    expect(await cache.isAsKnown({ id: "b", ...unstated }, b.path, NEVER)).toBe(false);
+    rmSync(b.path);
+    expect(await cache.isAsKnown({ id: "b", ...unstated }, b.path, NEVER)).toBe(false);
   });
 
   test("the copy of an image serves on when the image's file was removed, unless another hash is stated", async () => {

@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { findImageFile, nullIfMissing } from "../../runtime/find-image-file.ts";
+import { findImageFile, isKnownContent, nullIfMissing } from "../../runtime/find-image-file.ts";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { unlessAborted } from "../../runtime/unless-aborted.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
@@ -27,6 +27,8 @@ export interface ExpectedImage {
 /** The record that is stored beside a cached image, so that the image need not be read again. */
 interface Entry extends BaseImage {
   readonly source: { readonly bytes: number; readonly changedAtMs: number };
+  /** Whether the cloud knows this content as the image's (see `isKnownContent`). Absent in the record of an earlier version. */
+  readonly isKnown?: boolean;
   /** The copy when its content was last known to be right. Absent in the record of an earlier version. */
   readonly mark?: FileMark | undefined;
 }
@@ -149,6 +151,17 @@ export class ImageCache {
     return unlessAborted(check, signal);
   }
 
+  /**
+   * Whether the copy at this path has, as it is now, the content that the cloud knows as the image's. Then whatever is wrong with it is wrong on every host. It is read as a
+   * whole; a copy that cannot be read is none.
+   */
+  async isAsKnown({ id, sha512 }: ExpectedImage, path: string, signal: AbortSignal): Promise<boolean> {
+    const known = await this.#storage.copies.look(() => this.#known(id).catch(() => null));
+    const entry = known?.[0];
+    if (entry?.path !== path || !(sha512 === null ? entry.isKnown === true : entry.sha512 === sha512)) return false;
+    return this.#has(path, entry.sha512, signal);
+  }
+
   async #checkBase(sha512: string): Promise<void> {
     const ending = `-${sha512.slice(0, HASH_LENGTH)}`;
     const names = await this.#storage.copies.look(() => readdir(this.#dir).catch(nullIfMissing));
@@ -196,11 +209,7 @@ export class ImageCache {
 
   async #find(expected: ExpectedImage, signal: AbortSignal): Promise<BaseImage> {
     const image = await this.#current(expected, signal);
-    if (expected.sha512 !== null && image.sha512 !== expected.sha512)
-      throw new QemuError(
-        "image",
-        `the file of image ${expected.id} on this host has another SHA-512 than the image service states: copy the image to the host again`,
-      );
+    if (expected.sha512 !== null && image.sha512 !== expected.sha512) throw otherContent(expected.id);
     if (expected.format !== null && image.format !== expected.format) {
       const words = `it was declared as ${expected.format}, but its content is ${image.format}`;
       throw new QemuError("image", `image ${expected.id} cannot be used: ${words}`, { isFinal: true });
@@ -295,7 +304,8 @@ export class ImageCache {
     return [entry, await markOf(entry.path)];
   }
 
-  async #copy({ id }: ExpectedImage, source: Source, signal: AbortSignal): Promise<Entry> {
+  async #copy(expected: ExpectedImage, source: Source, signal: AbortSignal): Promise<Entry> {
+    const { id } = expected;
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const copy = join(this.#dir, `.new-${randomUUID()}`);
     const hash = createHash("sha512");
@@ -308,15 +318,17 @@ export class ImageCache {
     try {
       const written = createWriteStream(copy, { mode: 0o400, flush: true });
       await pipeline(createReadStream(source.path), hashing, written, { signal });
+      const sha512 = hash.digest("hex");
+      if (expected.sha512 !== null && sha512 !== expected.sha512) throw otherContent(id);
+      const isKnown = isKnownContent(expected, { path: source.path, sha512 });
       const facts = await inspectImage(copy, source.format).catch((error: unknown) => {
         if (!(error instanceof QemuError)) throw error;
         throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal: error.isFinal, cause: error });
       });
-      const sha512 = hash.digest("hex");
       const path = join(this.#dir, `${id}-${sha512.slice(0, HASH_LENGTH)}`);
       await rename(copy, path);
       const { bytes, changedAtMs } = source;
-      const entry = { path, ...facts, sha512, source: { bytes, changedAtMs }, mark: await markOf(path) };
+      const entry = { path, ...facts, sha512, isKnown, source: { bytes, changedAtMs }, mark: await markOf(path) };
       await this.#record(id, entry);
       return entry;
     } finally {
@@ -336,6 +348,12 @@ export class ImageCache {
 }
 
 const NEVER = new AbortController().signal;
+
+const otherContent = (id: string): QemuError =>
+  new QemuError(
+    "image",
+    `the file of image ${id} on this host has another SHA-512 than the image service states: copy the image to the host again`,
+  );
 
 const nameOf = (path: string, { bytes, changedAtMs }: FileMark): string => `${path} ${bytes} ${changedAtMs}`;
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -281,7 +281,9 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     writeUnusableImage(file, what);
     onTestFinished(() => rmSync(file));
     const guest = guestOf("h1", "unusable/0");
-    const outcome = await prepare(guest, { server: { ...server(1), imageRef } });
+    const sha512 = createHash("sha512").update(readFileSync(file)).digest("hex");
+    const imageProperties = { os_hash_algo: "sha512", os_hash_value: sha512 };
+    const outcome = await prepare(guest, { server: { ...server(1), imageRef, imageProperties } });
     expect(outcome).toEqual({ kind: "failed", failure, reason: expect.stringContaining(reason) });
     await driver.destroy(guest);
     expect(await driver.powersOf([guest])).toEqual(["missing"]);

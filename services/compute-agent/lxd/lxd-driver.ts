@@ -3,7 +3,7 @@ import { copyContainer } from "../../../adapters/lxd/copy-container.ts";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
-import { type ImageSource, LxdImages } from "../../../adapters/lxd/lxd-images.ts";
+import { LxdImages, type UsableImage } from "../../../adapters/lxd/lxd-images.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { parseNumberList } from "../../../core/discovery/parse-values.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
@@ -185,10 +185,10 @@ export class LxdDriver implements Driver {
         if (pinning?.pageKib != null) throw new Error("containers have no huge pages");
         const made = withFinalErrors(() => containerOf(order.server, order, { ...this.#options, pinning }));
         if (WITH_DISK.includes(by)) return this.#createWaiting(order, made, control);
-        const from = await this.#imageSource(order, control);
+        const from = await this.#image(order, control);
         control.signal.throwIfAborted();
         control.onStep("create");
-        await this.#images.blamed(from, this.#create(order, from, made, control.signal), control.signal);
+        await this.#images.blamed(from, this.#create(order, from.source, made, control.signal), control.signal);
         return order.movedFrom === null ? null : TAKES_NO_DISK;
       });
       return { kind: "prepared", ...(listensAt !== null && { listensAt }) };
@@ -349,10 +349,10 @@ export class LxdDriver implements Driver {
     await container.destroy();
   }
 
-  async #imageSource({ server }: PrepareOrder, control: PrepareControl): Promise<ImageSource> {
+  #image({ server }: PrepareOrder, control: PrepareControl): Promise<UsableImage> {
     control.onStep("image");
     const expected = withFinalErrors(() => expectedLxdImageOf(server));
-    return { type: "image", fingerprint: await this.#images.fingerprint(expected, control.signal) };
+    return this.#images.usable(expected, control.signal);
   }
 
   async #create(order: PrepareOrder, source: object, made: ContainerConfig, signal: AbortSignal): Promise<void> {

@@ -115,8 +115,9 @@ export async function prepareGuest(
   if (order.movedFrom === null) await options.functions.connect(guest, control.signal);
   // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
   const toBoot = { isReceiving: receives !== null, hasDevices: order.movedFrom === null, signal: control.signal };
-  await guest.boot(options.program, toBoot).catch((error: unknown) => {
-    throw blameKernel(error, built.machine.kernel);
+  await guest.boot(options.program, toBoot).catch(async (error: unknown) => {
+    const from = { images: options.images, image: order.server, signal: control.signal };
+    throw await blameKernel(error, built.machine.kernel, from);
   });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.

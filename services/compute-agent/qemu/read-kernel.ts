@@ -1,4 +1,4 @@
-import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import type { ExpectedImage, ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { MachineKernel } from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -17,19 +17,37 @@ export async function readKernel(
   return { path: kernel.path, ramdisk: ramdisk?.path ?? null, commandLine: named.commandLine };
 }
 
-/** What QEMU says of a kernel or RAM disk that it cannot use, on whatever host. */
+/**
+ * What QEMU says of a kernel or RAM disk that it has read and cannot use, on whatever host. It says of an empty kernel that there is no such file.
+ */
 const UNUSABLE =
-  /invalid kernel header|too old to load a ram disk|without PVH ELF Note|loading elf kernel|could not load kernel|initrd is too large/i;
-/** Reasons of a host. QEMU says of a kernel that is cut off that there is no such file, so that is none. */
-const HOSTS_FAULT = /Permission denied|Input\/output error|Cannot allocate/i;
+  /invalid kernel header|too old to load a ram disk|without PVH ELF Note|loading elf kernel|could not load kernel '[^']*': (No such file or directory|Success)|initrd is too large/i;
 
 /**
- * The error of a QEMU that has not started, as a final one if QEMU cannot use the guest's kernel or RAM disk, so that no other host is tried: their content was checked
- * when they were copied to this host.
+ * The error of a QEMU that has not started, as a final one if QEMU cannot use the kernel or RAM disk of the guest's image, so that no other host is tried. It stays as it is unless
+ * the copies of both on this host have the content that the cloud knows: others may be broken here alone. Cost: it reads both.
  */
-export function blameKernel(error: unknown, kernel: MachineKernel | null): unknown {
-  if (kernel === null || !(error instanceof QemuError) || error.code !== "not-started") return error;
-  if (!UNUSABLE.test(error.message) || HOSTS_FAULT.test(error.message)) return error;
+export async function blameKernel(
+  error: unknown,
+  kernel: MachineKernel | null,
+  {
+    images,
+    image,
+    signal,
+  }: {
+    readonly images: Pick<ImageCache, "isAsKnown">;
+    readonly image: Pick<ServerSpec, "imageProperties">;
+    readonly signal: AbortSignal;
+  },
+): Promise<unknown> {
+  const named = kernelImagesOf(image);
+  if (kernel === null || named === null || !(error instanceof QemuError)) return error;
+  if (error.code !== "not-started" || !UNUSABLE.test(error.message)) return error;
+  // A storage that does not answer leaves QEMU's own words.
+  const isKnown = (one: ExpectedImage, path: string | null) =>
+    images.isAsKnown(one, path ?? "", signal).catch(() => false);
+  if (!(await isKnown(named.kernel, kernel.path))) return error;
+  if (named.ramdisk !== null && !(await isKnown(named.ramdisk, kernel.ramdisk))) return error;
   const words = "QEMU cannot boot the kernel of the image with its RAM disk";
   return new QemuError("image", `${words}: ${error.message}`, { isFinal: true, cause: error });
 }

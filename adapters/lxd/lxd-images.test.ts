@@ -1,0 +1,74 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, test } from "vitest";
+import { uploadedName } from "../../runtime/find-image-file.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { LxdError } from "./lxd-error.ts";
+import { LxdImages } from "./lxd-images.ts";
+
+const NEVER = new AbortController().signal;
+const TEXT = "this is no image\n".repeat(100);
+const SHA512 = createHash("sha512").update(TEXT).digest("hex");
+
+let dir: string;
+let id: string;
+/** The words with which LXD refuses the import, or null if it takes the image. */
+let refusal: string | null;
+let images: LxdImages;
+
+beforeEach(() => {
+  dir = join(makeOwnedDir("lxd-images"), randomUUID());
+  mkdirSync(dir);
+  id = randomUUID();
+  refusal = "Image is not a tarball";
+  const client = {
+    call: async () => {
+      throw new LxdError("not-found", "Image not found");
+    },
+    importImage: async () => {
+      if (refusal !== null) throw new LxdError("refused", refusal);
+      return "fingerprint";
+    },
+  };
+  images = new LxdImages(client, dir);
+});
+
+/** A file that an operator or the Image API has put there, and the hash that the image service states. */
+const CASES = [
+  ["whose hash the image service states is refused on every host", "operator", SHA512, true],
+  ["that the Image API has stored is refused on every host", "api", null, true],
+  ["that an operator has put there, without a stated hash, is refused on this host", "operator", null, false],
+] as const;
+
+describe("a broken file of an image", () => {
+  test.each(CASES)("%s, when LXD does not import it", async (_, writer, sha512, isFinal) => {
+    writeFileSync(join(dir, writer === "api" ? uploadedName(id, SHA512) : id), TEXT);
+    const message = expect.stringContaining("it is no whole tarball");
+    await expect(images.usable({ id, sha512 }, NEVER)).rejects.toMatchObject({ code: "image", isFinal, message });
+  });
+
+  test.each(CASES)("%s, when LXD does not unpack it", async (_, writer, sha512, isFinal) => {
+    writeFileSync(join(dir, writer === "api" ? uploadedName(id, SHA512) : id), TEXT);
+    refusal = null;
+    const image = await images.usable({ id, sha512 }, NEVER);
+    const created = Promise.reject(new LxdError("refused", "Unpack failed"));
+    await expect(images.blamed(image, created, NEVER)).rejects.toMatchObject({ code: "image", isFinal });
+  });
+
+  test("is refused on this host alone when it is no longer what LXD got", async () => {
+    refusal = null;
+    writeFileSync(join(dir, id), TEXT);
+    const image = await images.usable({ id, sha512: SHA512 }, NEVER);
+    writeFileSync(join(dir, id), TEXT.slice(1));
+    const created = Promise.reject(new LxdError("refused", "Unpack failed"));
+    await expect(images.blamed(image, created, NEVER)).rejects.toMatchObject({ code: "image", isFinal: false });
+  });
+
+  test("is refused for each of two builds by what is known of its own image", async () => {
+    writeFileSync(join(dir, id), TEXT);
+    const outcomes = [SHA512, null].map((sha512) => images.usable({ id, sha512 }, NEVER).catch((error) => error));
+    const errors = await Promise.all(outcomes);
+    expect(errors.map(({ isFinal }: LxdError) => isFinal)).toEqual([true, false]);
+  });
+});
