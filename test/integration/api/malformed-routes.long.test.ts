@@ -114,6 +114,8 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/servers/:id/shares": [{ share: { share_id: randomUUID(), tag: "t" } }],
   "POST /v2.1/servers/:id/remote-consoles": [{ remote_console: { protocol: "serial", type: "serial" } }],
   "PUT /v2.1/os-hosts/:name": [{ status: "disable", maintenance_mode: "enable" }],
+  "POST /v2.1/os-baremetal-nodes": [{ node: {} }],
+  "POST /v2.1/os-baremetal-nodes/:id/action": [{ add_interface: {} }, { remove_interface: {} }],
   "POST /v2.1/os-aggregates": [{ aggregate: { name: "a", availability_zone: "z" } }],
   "PUT /v2.1/os-aggregates/:id": [{ aggregate: { name: "a", availability_zone: "z" } }],
   "POST /v2.1/os-aggregates/:id/images": [{ cache: [{ id: "155d900f-4e14-4e4c-a73d-069cbf4541e6" }] }],
