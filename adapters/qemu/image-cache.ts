@@ -117,7 +117,8 @@ export class ImageCache {
 
   /**
    * The image, copied if necessary. When its file is gone from the source directory, the copy that was made from it serves on, because the
-   * servers of a deleted image are still rebuilt, resized and moved. Rejects with a QemuError; a final one when no host could use the image.
+   * servers of a deleted image are still rebuilt, resized and moved. Rejects with a QemuError; a final one when no host could use the image, which a file
+   * whose content the cloud does not know never tells.
    * After its signal is raised it rejects at once. The fetching ends when no other build waits for the image.
    */
   image(expected: ExpectedImage, signal: AbortSignal): Promise<BaseImage> {
@@ -212,7 +213,8 @@ export class ImageCache {
     if (expected.sha512 !== null && image.sha512 !== expected.sha512) throw otherContent(expected.id);
     if (expected.format !== null && image.format !== expected.format) {
       const words = `it was declared as ${expected.format}, but its content is ${image.format}`;
-      throw new QemuError("image", `image ${expected.id} cannot be used: ${words}`, { isFinal: true });
+      const isFinal = expected.sha512 !== null || image.isKnown === true;
+      throw new QemuError("image", `image ${expected.id} cannot be used: ${words}`, { isFinal });
     }
     const { path, format, virtualBytes, sha512 } = image;
     return { path, format, virtualBytes, sha512 };
@@ -323,7 +325,8 @@ export class ImageCache {
       const isKnown = isKnownContent(expected, { path: source.path, sha512 });
       const facts = await inspectImage(copy, source.format).catch((error: unknown) => {
         if (!(error instanceof QemuError)) throw error;
-        throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal: error.isFinal, cause: error });
+        const isFinal = error.isFinal && isKnown;
+        throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal, cause: error });
       });
       const path = join(this.#dir, `${id}-${sha512.slice(0, HASH_LENGTH)}`);
       await rename(copy, path);
