@@ -4,12 +4,14 @@ import { once } from "node:events";
 import {
   chmodSync,
   closeSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeFileSync,
   writeSync,
@@ -63,6 +65,21 @@ test("the first change of a record removes what a process left that was killed i
   expect([readGuestRecord(dir), readFileSync(join(dir, "guest.json.new")).length]).toEqual([guest?.record, 16_384]);
   await guest?.change({ listensAt: "there" });
   expect(readGuestRecord(dir)?.listensAt).toBe("there");
+});
+
+test("a record whose change has failed is unsure until a later change succeeds", async () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-guest-")));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const guest = await QemuGuest.create(dir, guestRecord());
+  expect(guest.isRecordUnsure).toBe(false);
+  rmSync(join(dir, "guest.json"));
+  // No file can take the place of a directory.
+  mkdirSync(join(dir, "guest.json"));
+  await expect(guest.change({ isSuspended: true })).rejects.toThrow();
+  expect([guest.isRecordUnsure, guest.record.isSuspended]).toEqual([true, false]);
+  rmdirSync(join(dir, "guest.json"));
+  await guest.change({ listensAt: "here" });
+  expect([guest.isRecordUnsure, readGuestRecord(dir)]).toEqual([false, { ...guestRecord(), listensAt: "here" }]);
 });
 
 describe("a guest whose storage hangs", () => {

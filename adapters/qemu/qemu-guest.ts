@@ -48,6 +48,7 @@ export class QemuGuest {
   readonly #changes = new Turns<"record">();
   /** Whether an earlier process may have ended in the middle of a change of the record. */
   #mayHaveUnfinished = true;
+  #isRecordUnsure = false;
   /** The process that the guest's QEMU probably is. */
   #pid: number | null;
   #client: QmpClient | null = null;
@@ -102,10 +103,16 @@ export class QemuGuest {
     return this.#record;
   }
 
+  /** Whether the last change has failed, perhaps only after the file had got it: the next process may read what `record` does not say. */
+  get isRecordUnsure(): boolean {
+    return this.#isRecordUnsure;
+  }
+
   /** Changes the record, after all changes that were begun before. */
   change(changes: Partial<GuestRecord>): Promise<void> {
     return this.#changes.take(["record"], async () => {
       const record = { ...this.#record, ...changes };
+      this.#isRecordUnsure = true;
       await this.storage.work(async () => {
         // This gives a guest without a spare file room for its record, also on a disk that is full.
         if (this.#mayHaveUnfinished) await removeUnfinishedRecords(this.dir).catch(() => undefined);
@@ -113,6 +120,7 @@ export class QemuGuest {
         await writeGuestRecord(this.dir, record);
       });
       this.#record = record;
+      this.#isRecordUnsure = false;
     });
   }
 

@@ -158,21 +158,33 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
   }
   if (state === "paused" || state === STALLED) {
     if (guest.record.receives !== null || guest.record.handedTo !== null) await settleHere(guest);
+    else await forgetSuspend(guest);
     return;
   }
   if (guest.record.receives === "memory")
     throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
   if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
+  await forgetSuspend(guest);
   await guest.execute("stop");
 }
 
 /** Lets a paused guest go on, also one that was handed over in vain and that nobody has paused again since. */
 export async function unpauseGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
-  if (state === "running") return;
+  if (state === "running") return forgetSuspend(guest);
   if (state === "postmigrate") return run(guest, control);
   if (state !== "paused" && state !== STALLED) throw new QemuError("state", `the guest is not paused (${state})`);
+  await forgetSuspend(guest);
   await guest.execute("cont");
+}
+
+/**
+ * Ends an attempt to suspend a guest whose QEMU has the guest still. The record must not say of a guest that goes on, not even to the next process alone, that it is suspended: its former memory
+ * would be brought back. Nor may it say of one that is paused on purpose that it goes on when it cannot be suspended.
+ */
+async function forgetSuspend(guest: QemuGuest): Promise<void> {
+  const { isSuspended, isSaving = false } = guest.record;
+  if (isSuspended || isSaving || guest.isRecordUnsure) await guest.change({ isSuspended: false, isSaving: undefined });
 }
 
 /** Sends every CPU of the guest a non-maskable interrupt, at which its kernel does what it is configured for. */
@@ -330,7 +342,8 @@ async function settleHere(guest: QemuGuest): Promise<void> {
   const boot = bootId();
   await stopListeningForDisks(guest);
   if (receives !== null) await forgetTransferKey(guest);
-  if (!hasRun || runningIn !== boot || isSuspended || isSaving || receives !== null || handedTo !== null)
+  const differs = !hasRun || runningIn !== boot || isSuspended || isSaving || receives !== null || handedTo !== null;
+  if (differs || guest.isRecordUnsure)
     await guest.change({
       hasRun: true,
       runningIn: boot,

@@ -28,14 +28,17 @@ export async function suspendGuest(guest: QemuGuest, { signal }: Pick<PowerContr
   await endOfTransfer(guest);
   const state = await guest.state();
   if (state !== "running" && state !== "paused") throw doesNotRun(state);
-  // The mark of an earlier attempt says nothing about a guest that was paused since.
+  // A halted guest has the mark of an earlier attempt if nobody could let it go on since. A pause removes the mark.
   if (state === "running") await guest.change({ isSaving: true });
   try {
     if (state === "running") await guest.execute("stop");
     await saveMemory(guest, signal);
     await guest.change({ isSuspended: true, isSaving: undefined, runningIn: null });
   } catch (error) {
-    throw guest.record.isSaving === true ? await goOn(guest, error) : error;
+    if (guest.record.isSaving === true) throw await goOn(guest, error);
+    // A guest that was paused stays so, and the next agent should find it so, too. Whoever lets it go on writes the record first.
+    if (guest.isRecordUnsure) await guest.change({ isSuspended: false }).catch(() => undefined);
+    throw error;
   }
   await guest.end();
 }
