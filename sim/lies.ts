@@ -39,7 +39,7 @@ const STATES = [
 /** Revisions that a guest may pretend to have obeyed: outdated ones, later ones, the greatest that is believed, and an impossible one. */
 const REVISIONS = [0, 1, 1_000, 1_000_000_000, 1_999_999_999, 4_000_000_000];
 const SELECTIONS = ["0", "1", "2", "7", "999999", "-1", ""];
-const CAUSES = ["", "", "shut-down", "crashed", "host-restarted"];
+const CAUSES = ["", "", "shut-down", "crashed", "host-restarted", "halted-with-host"];
 const REFUSED = "the hypervisor refused";
 
 /** Makes up false messages of an agent. Everything is drawn from `random`. */

@@ -127,3 +127,21 @@ test.each([
 ] as const)("a guest of %s (%s)", (_, state, row, fate) => {
   expect(guestFate(guest(state), row)).toBe(fate);
 });
+
+test.each([
+  ["crashed", "ACTIVE", "stop-server"],
+  ["crashed", "PAUSED", "stop-server"],
+  ["crashed", "VERIFY_RESIZE", "leave"],
+  ["host-restarted", "ACTIVE", "stop-server"],
+  ["host-restarted", "PAUSED", "stop-server"],
+  ["halted-with-host", "PAUSED", "stop-server"],
+  // Its guest was halted by a full disk, say, and nobody has paused the server.
+  ["halted-with-host", "ACTIVE", "start"],
+  ["halted-with-host", "VERIFY_RESIZE", "start"],
+  ["halted-with-host", "SHUTOFF", "leave"],
+  ["halted-with-host", "SUSPENDED", "leave"],
+  ["halted-with-host", "RESCUE", "leave"],
+] as const)("a guest that stopped by itself (%s) and whose server is %s: %s", (cause, status, fate) => {
+  const row = home(status, "host-a", "t/0", { move: status === "VERIFY_RESIZE" ? { ...kept, runs: true } : null });
+  expect(guestFate({ ...guest("stopped"), cause }, row)).toBe(fate);
+});

@@ -33,9 +33,9 @@ export function shouldExist(status: Home["status"] | "CLOSED"): boolean {
   return WITH_A_GUEST.some((one) => one === status);
 }
 
-/** Whether a server in this state becomes SHUTOFF when its guest stops without an order. */
-export function isStoppedWithGuest(status: Home["status"]): boolean {
-  return status === "ACTIVE" || status === "PAUSED";
+/** Whether a server in this state becomes SHUTOFF when its guest stops without an order, for this cause. */
+export function isStoppedWithGuest(status: Home["status"], cause: StopCause): boolean {
+  return status === "PAUSED" || (status === "ACTIVE" && cause !== "halted-with-host");
 }
 
 /**
@@ -65,7 +65,9 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
   }
   if (home.busy || guest.state === "building") return "leave";
   // Source: `_sync_instance_power_state` of Nova's compute manager, which leaves a resized server alone.
-  if ((guest.cause ?? null) !== null) return isStoppedWithGuest(home.status) ? "stop-server" : "leave";
+  const cause = guest.cause ?? null;
+  if (cause !== null && isStoppedWithGuest(home.status, cause)) return "stop-server";
+  if (cause !== null && cause !== "halted-with-host") return "leave";
   if (home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true))
     return guest.state === "running" ? "leave" : guest.state === "rescued" ? "unrescue" : "start";
   if (guest.state === "running" && home.status === "PAUSED") return "pause";

@@ -1,5 +1,6 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import { STOP_CAUSES } from "../agent/stop-cause.ts";
 import { assert } from "../assert.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
@@ -49,7 +50,9 @@ export type PlannedOperation =
   /** There is no move that waits for a confirm or revert. */
   | { readonly kind: "nothing-to-confirm" };
 
-const FOLLOWED_FROM = SERVER_STATUSES.filter(isStoppedWithGuest);
+const FOLLOWED_FROM = SERVER_STATUSES.filter((status) =>
+  STOP_CAUSES.some((cause) => isStoppedWithGuest(status, cause)),
+);
 
 /** The operation in the form that a cell's store begins. Asserts that a move has a destination. */
 export function planOperation(request: OperationRequest): PlannedOperation {

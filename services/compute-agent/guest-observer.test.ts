@@ -146,12 +146,13 @@ describe("a guest that is found stopped", () => {
     const [guest] = store.guestsOf(NAME.host);
     const found = guest && observer.stateOf(guest);
     looks.shift()?.("stopped-with-host");
-    expect(await found).toEqual({ state: "stopped", cause: "host-restarted" });
+    expect(await found).toEqual({ state: "stopped", cause: "halted-with-host" });
   });
 
   test.each([
-    ["paused", "stopped-with-host", true, true, "host-restarted"],
-    ["paused", "stopped-with-host", false, true, "host-restarted"],
+    ["paused", "stopped-with-host", true, true, "halted-with-host"],
+    ["paused", "stopped-with-host", false, true, "halted-with-host"],
+    ["paused", "stopped-with-host", true, false, "host-restarted"],
     ["running", "stopped-with-host", true, true, undefined],
     ["running", "stopped-with-host", false, false, "host-restarted"],
     ["running", "stopped", true, false, "host-restarted"],

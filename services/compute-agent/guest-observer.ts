@@ -142,14 +142,14 @@ export class GuestObserver {
   }
 
   /**
-   * Why the guest's server is stopped, too, or null if the guest runs again: it stopped with its host, and such guests are not resumed, or it was paused, and its memory is lost, so that
-   * nobody could let it go on. Nova stops the server of such a guest as well (`_sync_instance_power_state`).
+   * Why the guest's server is stopped, too, or null if the guest runs again: it stopped with its host, and such guests are not resumed, or it stood still, and its memory is lost, so that
+   * nobody could let it go on. Nova stops a paused server with such a guest as well (`_sync_instance_power_state`). Whether the server was paused, only the cell knows.
    */
   #causeOf({ state }: GuestEntry, found: FoundPower | undefined, when: "at-start" | "later"): StopCause | null {
     const isWithHost = found === "stopped-with-host";
     if (!isWithHost && (found !== "stopped" || when === "later")) return null;
-    const isResumed = (this.#settings.resumesGuests ?? true) && !(isWithHost && state === "paused");
-    return isResumed ? null : "host-restarted";
+    if (this.#settings.resumesGuests === false) return "host-restarted";
+    return isWithHost && state === "paused" ? "halted-with-host" : null;
   }
 
   /**

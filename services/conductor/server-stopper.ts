@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import { type FoundGuest, isStoppedWithGuest } from "../../core/tasks/guest-fate.ts";
 import { planOperation } from "../../core/tasks/plan-operation.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { GuestLooker } from "./guest-looker.ts";
@@ -41,7 +41,7 @@ export class ServerStopper {
     if (server === undefined || server.host !== guest.host || server.attemptId !== guest.attemptId) return;
     const look = await this.#looker.look(guest);
     const cause = look.kind === "found" ? (look.cause ?? null) : null;
-    if (cause === null) return;
+    if (cause === null || !isStoppedWithGuest(server.status, cause)) return;
     const request = {
       taskId: randomUUID(),
       kind: "stop",

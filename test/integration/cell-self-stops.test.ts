@@ -138,6 +138,7 @@ describe("the report that a guest stopped without an order", () => {
     ["the guest was stopped by an order since", found("stopped", null)],
     ["the host has no such guest", { kind: "absent" }],
     ["the host does not answer", { kind: "silent" }],
+    ["the server was unpaused since, and its guest stopped with its host", found("stopped", "halted-with-host")],
   ] as const)("changes nothing when %s", async (_, look) => {
     const { stop } = await stopper(async () => look);
     await stop();
@@ -191,4 +192,19 @@ describe("a guest that stopped with its host", () => {
       expect(cell.runsOn(1)).toEqual(["host-0"]);
     },
   );
+
+  test("and was halted by a full disk is started again, since its server is ACTIVE and nobody has paused it", async () => {
+    const disk: MemoryDisk = { records: [] };
+    const agent = await start({ disk });
+    await agent.agent.close();
+    const record = disk.records.findLast((one) => one.kind === "guest");
+    if (record?.kind !== "guest") throw new Error("the journal has no guest");
+    // The agent has found the guest halted before the host lost its power.
+    disk.records.push({ ...record, state: "paused" });
+    cell.forget(agent.driver);
+    await cell.startAgent({ ...HOST, disk, fake: { loses_power: true } });
+    await eventually("the guest", () => cell.runsOn(1).length === 1);
+    await cell.rest(1);
+    expect([await operations(), (await cell.server(1)).status]).toEqual([[], "ACTIVE"]);
+  });
 });

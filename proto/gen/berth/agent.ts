@@ -160,7 +160,7 @@ export interface Guest {
   state: GuestState;
   /** Revision of the latest order that the guest obeyed, or 0 when there was none. */
   revision: number;
-  /** For a guest that stopped without an order: "shut-down", "crashed" or "host-restarted". Otherwise empty. */
+  /** For a guest that stopped without an order: "shut-down", "crashed", "host-restarted" or "halted-with-host". Otherwise empty. */
   stopCause: string;
 }
 
