@@ -77,6 +77,58 @@ test("leaves out a package that one of its CPUs contradicts, with a warning, as 
   );
 });
 
+/** CPUs that name these sets of threads as their core, as masks, in one package. */
+function threadsOf(sets: readonly string[], coreIds?: readonly number[]): InspectedHost {
+  const topologies = sets.map(
+    (set, cpu): SysrootPlan => ({
+      [`${CPU}/cpu${cpu}/topology/core_siblings`]: ((1 << sets.length) - 1).toString(16),
+      [`${CPU}/cpu${cpu}/topology/thread_siblings`]: set,
+      ...(coreIds && { [`${CPU}/cpu${cpu}/topology/core_id`]: `${coreIds[cpu]}` }),
+    }),
+  );
+  return inspect(...topologies);
+}
+
+test.each([
+  ["name sets that contain each other", ["3", "3", "e", "c"], undefined, 1, [[0, 1, 2, 3]]],
+  [
+    "name one CPU that names itself alone",
+    ["3", "3", "c", "8"],
+    undefined,
+    2,
+    [
+      [0, 1],
+      [2, 3],
+    ],
+  ],
+  [
+    "name sets that are cut by the ids of cores",
+    ["3", "3", "e", "c"],
+    [0, 0, 1, 1],
+    1,
+    [
+      [0, 1],
+      [2, 3],
+    ],
+  ],
+  ["contradict each other everywhere", ["3", "6", "c", "9"], undefined, null, [[0, 1, 2, 3]]],
+] as const)(
+  "CPUs that %s are not counted as cores, and may share one nevertheless",
+  (_, sets, ids, cores, siblings) => {
+    const host = threadsOf(sets, ids);
+    expect(host).toMatchObject({ packages: 1, cores, threads: 4 });
+    expect(host.cpu.siblings.toSorted(([a = 0], [b = 0]) => a - b)).toEqual(siblings);
+  },
+);
+
+test("the number of packages is unknown, and not 0, when all of them contradict each other", () => {
+  const topology = (cpu: number, siblings: string): SysrootPlan => ({
+    [`${CPU}/cpu${cpu}/topology/core_siblings`]: siblings,
+    [`${CPU}/cpu${cpu}/topology/thread_siblings`]: (1 << cpu).toString(16),
+  });
+  expect(inspect(topology(0, "3"), topology(1, "6"), topology(2, "5"))).toMatchObject({ packages: null, cores: 3 });
+});
+
 test("names the kinds of hybrid cores, on Intel by the kernel's lists and on ARM by their capacity", () => {
   const intel = { "/sys/devices/cpu_core/cpus": "0-3\n", "/sys/devices/cpu_atom/cpus": "4-7\n" };
   expect(inspect(twoSockets(), intel).cpu.coreKinds).toEqual([

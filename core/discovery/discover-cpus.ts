@@ -13,10 +13,10 @@ export interface CoreKind {
 
 /** The processors as the kernel describes them, counted as far as guests can use them. Null means unknown. */
 export interface CpuTopology {
-  /** Packages with CPUs in `usable`, or with memory that guests can use. */
+  /** Packages with CPUs in `usable`, or with memory that guests can use. Those that contradict each other are left out. */
   readonly packages: number | null;
   readonly cores: number | null;
-  /** The CPUs in `usable` of each core that has several of them. Empty when that is unknown. */
+  /** The CPUs in `usable` of each core that has several of them, also those that may belong to one core according to files that contradict each other. Empty when that is unknown. */
   readonly siblings: readonly (readonly number[])[];
   /** The number of CPUs in `usable`, which are hardware threads, as the kernel numbers CPUs. */
   readonly threads: number | null;
@@ -41,7 +41,7 @@ export interface CpuLimits {
 
 /**
  * Counts packages, cores and threads that are online and allowed. Packages and cores are recognised by the set of CPUs that share them, or by
- * their ids when the kernel offers no sets. An offline CPU has no topology, so it is not counted anywhere.
+ * their ids when the kernel offers no sets. An offline CPU has no topology, so it is not counted anywhere. A number of which nothing is left to count is unknown.
  */
 export function discoverCpus(files: HostFiles, { group, besideMemory }: CpuLimits, warn: Warn): CpuTopology {
   const listed = numberedEntries(files, DIRECTORY, "cpu");
@@ -66,12 +66,13 @@ export function discoverCpus(files: HostFiles, { group, besideMemory }: CpuLimit
     split: "core_id",
   });
   const isUsable = new Set(usable);
-  const usableCores = cores?.map((cpus) => cpus.filter((cpu) => isUsable.has(cpu))).filter(({ length }) => length > 0);
+  const usableOf = (groups: readonly (readonly number[])[] = []) =>
+    groups.map((cpus) => cpus.filter((cpu) => isUsable.has(cpu))).filter(({ length }) => length > 0);
   const isReached = (cpus: readonly number[]) => cpus.some((cpu) => isUsable.has(cpu) || besideMemory.has(cpu));
   return {
-    packages: packages?.filter(isReached).length ?? null,
-    cores: usableCores?.length ?? null,
-    siblings: usableCores?.filter(({ length }) => length > 1) ?? [],
+    packages: packages?.counted.filter(isReached).length || null,
+    cores: usableOf(cores?.counted).length || null,
+    siblings: usableOf(cores?.apart).filter(({ length }) => length > 1),
     threads: usable.length,
     ...{ online, usable },
     offline: offlineCpus(files, listed, online),
@@ -139,21 +140,26 @@ interface Grouping {
   readonly split?: string;
 }
 
+/** The groups of the CPUs: `counted` are those that are certain. Of `apart`, no two share anything, whichever of the files that contradict each other is right. */
+type Groups = Readonly<Record<"counted" | "apart", readonly (readonly number[])[]>>;
+
 function groupsOf(
   files: HostFiles,
   online: readonly number[],
   warn: Warn,
   { what, sets, ids, split }: Grouping,
-): readonly (readonly number[])[] | null {
+): Groups | null {
   const isOnline = new Set(online);
   const groups = new Map<string, number[]>();
   /** The set that each CPU names. */
   const named = new Map<number, string>();
+  const parts = new Map<number, number | null>();
   for (const cpu of online) {
     const topology = `${DIRECTORY}/cpu${cpu}/topology`;
     const set = setKey(files, topology, { sets, cpu, isOnline });
     if (set !== null) named.set(cpu, set);
     const part = split === undefined ? null : parseCount(files.texts.get(`${topology}/${split}`));
+    parts.set(cpu, part);
     const key = set === null ? idKey(files, topology, ids) : `set ${set} ${part}`;
     if (key === null) {
       warn(`${what} are unknown: ${topology} has neither ${sets.join(" nor ")} nor ${ids.join(" and ")}`);
@@ -163,26 +169,51 @@ function groupsOf(
     if (group === undefined) groups.set(key, [cpu]);
     else group.push(cpu);
   }
-  return withoutContradictions([...groups.values()], { what, named, warn });
+  return withoutContradictions([...groups.values()], { what, named, parts, warn });
 }
 
 /**
- * Leaves out the groups whose set also names CPUs that name another set, because it is unknown where such CPUs belong. `lstopo` does not count
- * them either. The CPUs themselves are counted.
+ * Does not count the groups whose set also names CPUs that name another set, because it is unknown where such CPUs belong. `lstopo` does not count
+ * them either. The CPUs themselves are counted. CPUs of one part that one of the sets joins may share their core, so they are one group of those that are `apart`.
  */
 function withoutContradictions(
   groups: readonly (readonly number[])[],
-  { what, named, warn }: { readonly what: string; readonly named: ReadonlyMap<number, string>; readonly warn: Warn },
-): readonly (readonly number[])[] {
+  {
+    what,
+    named,
+    parts,
+    warn,
+  }: {
+    readonly what: string;
+    readonly named: ReadonlyMap<number, string>;
+    readonly parts: ReadonlyMap<number, number | null>;
+    readonly warn: Warn;
+  },
+): Groups {
   const unclear = groups.filter(([first = 0]) => {
     const set = named.get(first);
     return set?.split(",").some((other) => (named.get(Number(other)) ?? set) !== set) ?? false;
   });
-  if (unclear.length === 0) return groups;
+  if (unclear.length === 0) return { counted: groups, apart: groups };
   warn(
     `${what} of the CPUs ${formatNumberList(unclear.flat().toSorted((a, b) => a - b))} are left out: the sets that these CPUs name contradict each other`,
   );
-  return groups.filter((cpus) => !unclear.includes(cpus));
+  const reached = unclear.map(([first = 0]) =>
+    (named.get(first) ?? "")
+      .split(",")
+      .map(Number)
+      .filter((cpu) => parts.get(cpu) === parts.get(first)),
+  );
+  return { counted: groups.filter((cpus) => !unclear.includes(cpus)), apart: joined([...groups, ...reached]) };
+}
+
+/** The groups, of which those that have a CPU in common are one. */
+function joined(groups: readonly (readonly number[])[]): readonly (readonly number[])[] {
+  return groups.reduce<readonly (readonly number[])[]>((all, group) => {
+    const meets = (other: readonly number[]) => other.some((cpu) => group.includes(cpu));
+    const one = [...new Set([...all.filter(meets).flat(), ...group])].sort((a, b) => a - b);
+    return [...all.filter((other) => !meets(other)), one];
+  }, []);
 }
 
 function setKey(
