@@ -31,24 +31,24 @@ export async function giveVolume(
   const volumes = volumePlaces(
     [...before.map((one) => one.volumeId).filter((id) => id !== volumeId), volumeId],
     before,
-  ).map((place) => (place.volumeId === volumeId ? reachedBy(staying(place), volume) : place));
+  ).map((place) => (place.volumeId === volumeId ? reachedBy(staying(place), volume) : staying(place)));
   const isNew = volumes.length > before.length;
-  const wasLeaving = before.some((one) => one.volumeId === volumeId && one.isLeaving === true);
-  if (isNew || wasLeaving || volume.inCinder) await guest.change({ volumes });
+  if (isNew || before.some(isLeaving) || volume.inCinder) await guest.change({ volumes });
   const place = volumes.find((one) => one.volumeId === volumeId);
   if (!hasQemu || place === undefined) return;
   try {
     await plugVolume(guest, place, async () => file);
   } catch (error) {
     // If QEMU cannot be asked now, the record keeps the volume, which the guest may have.
-    if (isNew && error instanceof QemuError) await guest.change({ volumes: before });
+    if (isNew && error instanceof QemuError)
+      await guest.change({ volumes: before.map(staying) }).catch(() => undefined);
     throw error;
   }
 }
 
 /**
  * Disconnects a volume from the guest. The record names the volume until QEMU does not have it, and says before QEMU is asked to release it that it leaves, so that an agent that dies in between does not
- * leave its next process to connect it again.
+ * leave its next process to connect it again. If QEMU does not release it, the record says so until the next order at the latest.
  */
 export async function takeVolume(guest: QemuGuest, volumeId: string, signal: AbortSignal): Promise<void> {
   const { volumes = [] } = guest.record;
@@ -58,20 +58,21 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
     // A host that was fenced was not told to give a replacement up.
     if (volumes.some((one) => one.volumeId === volumeId && one.replacement !== undefined))
       await endVolumeCopy(guest, volumeId);
-    const record = (change: (volume: GuestVolume) => GuestVolume) =>
-      guest.change({ volumes: volumes.map((one) => (one.volumeId === volumeId ? change(one) : one)) });
-    if (isKnown) await record((one) => ({ ...one, isLeaving: true }));
+    const left = volumes.map((one) => (one.volumeId === volumeId ? { ...one, isLeaving: true } : staying(one)));
+    if (isKnown) await guest.change({ volumes: left });
     try {
       await unplugVolume(guest, volumeId, signal);
     } catch (error) {
-      // The caller hears that the guest keeps the volume.
-      if (isKnown) await record(staying);
+      // The caller hears that the guest keeps the volume, and why. A record that cannot be written now is corrected by the next order.
+      if (isKnown) await guest.change({ volumes: volumes.map(staying) }).catch(() => undefined);
       throw error;
     }
   }
-  if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId) });
+  if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId).map(staying) });
 }
 
+const isLeaving = (volume: GuestVolume): boolean => volume.isLeaving === true;
+/** A server has one order at a time, so another volume whose disconnecting was begun is its server's still: that order was given up. */
 const staying = ({ isLeaving: _, ...volume }: GuestVolume): GuestVolume => volume;
 
 /**
@@ -81,7 +82,7 @@ const staying = ({ isLeaving: _, ...volume }: GuestVolume): GuestVolume => volum
 export async function plugVolumes(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
   await endReplacements(guest);
   const { volumes = [] } = guest.record;
-  if (volumes.some(({ isLeaving }) => isLeaving === true)) await guest.change({ volumes: volumes.map(staying) });
+  if (volumes.some(isLeaving)) await guest.change({ volumes: volumes.map(staying) });
   for (const volume of volumes) await plugVolume(guest, volume, () => recordedFile(files, volume));
 }
 
