@@ -9,6 +9,7 @@ import { closingOf, dispatchOf, serverId } from "../../test/contract/cell-fixtur
 import { eventually } from "../../test/rigs/eventually.ts";
 import { type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
 import { BuildFailureCounts } from "./cells/build-failure-counts.ts";
+import { CellEvents } from "./cells/cell-events.ts";
 import type { SchedulerCellStore } from "./ports.ts";
 
 let rig: SchedulerRig;
@@ -208,6 +209,44 @@ describe("learning", () => {
       rig.clock.advance(1_000);
       return [...(await rig.softState.buildFailures()).keys()].join() === "one/host-2";
     });
+  });
+
+  test("a scheduler learns from a cell's events as soon as its view of the cell has loaded", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([4]);
+    const conductor = cell.broker.connect(conductorPermissions("one"));
+    const loaded = Promise.withResolvers<void>();
+    const { state, source } = sourceOf(cell);
+    source.waitUntilSeen = () => loaded.promise;
+    const started = rig.start([cell.open({ source })]);
+    await conductor.publish(cellEventsSubject("one"), buildOf(EventKind.EVENT_KIND_ATTEMPT_FAILED, "host-1"));
+    await new Promise(setImmediate);
+    expect((await rig.softState.buildFailures()).size).toBe(0);
+    state.ready = true;
+    loaded.resolve();
+    await started;
+    // The clock stands still, so nobody tells the scheduler to listen again.
+    await eventually("the failure to be counted", async () => (await rig.softState.buildFailures()).has("one/host-1"));
+  });
+
+  test("a scheduler that waits for the view of a cell to load stops listening at once", async () => {
+    const cell = await rig.addCell("one");
+    const { source } = sourceOf(cell);
+    const asked = Promise.withResolvers<void>();
+    source.waitUntilSeen = () => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const failures = new BuildFailureCounts(rig.softState, () => {});
+    const told: unknown[] = [];
+    const events = new CellEvents({
+      ...{ cell: cell.open({ source }), failures },
+      events: { refreshFailed: (_, error) => told.push(error) },
+    });
+    events.listen();
+    await asked.promise;
+    await events.stop();
+    expect(told).toEqual([]);
   });
 
   test("the failure of a host that is newer than what the view shows is counted when the view has caught up, after a loss, too", async () => {

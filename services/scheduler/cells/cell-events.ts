@@ -23,16 +23,17 @@ const COUNTED: ReadonlySet<EventKind> = new Set([
 export class CellEvents {
   readonly #cell: SchedulerCell;
   readonly #failures: BuildFailureCounts;
-  readonly #events: SchedulerEvents;
+  readonly #events: Pick<SchedulerEvents, "refreshFailed">;
   #subscription: Subscription | null = null;
   #trying: Promise<void> | null = null;
   #hasStreams = false;
-  #stopped = false;
+  readonly #stopped = Promise.withResolvers<void>();
+  #isStopped = false;
 
   constructor(options: {
     readonly cell: SchedulerCell;
     readonly failures: BuildFailureCounts;
-    readonly events: SchedulerEvents;
+    readonly events: Pick<SchedulerEvents, "refreshFailed">;
   }) {
     this.#cell = options.cell;
     this.#failures = options.failures;
@@ -40,11 +41,11 @@ export class CellEvents {
   }
 
   /**
-   * Begins to listen in the background, unless it is listening already or the cell's view has not loaded. Placing needs no events and the cell's bus
-   * may be unreachable, so a failure is not reported to the caller. Call it again to retry.
+   * Begins to listen in the background as soon as the cell's view has loaded, unless it is listening already. Placing needs no events, and the cell's bus and
+   * database may be unreachable, so a failure is not reported to the caller. Call it again to retry.
    */
   listen(): void {
-    if (this.#subscription || this.#stopped || this.#trying) return;
+    if (this.#subscription || this.#isStopped || this.#trying) return;
     this.#trying = this.#subscribe()
       .catch((error) => this.#events.refreshFailed(`events of cell ${this.#cell.name}`, error))
       .finally(() => {
@@ -53,7 +54,8 @@ export class CellEvents {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
+    this.#stopped.resolve();
     await this.#trying;
     await this.#subscription?.stop();
   }
@@ -63,9 +65,17 @@ export class CellEvents {
     // The conductors need the streams, whether this scheduler listens or not.
     if (!this.#hasStreams) await bus.ensureStreams(cellStreams(name));
     this.#hasStreams = true;
-    if (!this.#cell.source.ready) return;
+    if (!(await this.#viewLoads())) return;
     const options = { maxInFlight: EVENTS_IN_FLIGHT_MAX };
     this.#subscription = await bus.consume(cellEventsForSchedulers, options, (message) => void this.#take(message));
+  }
+
+  /** Waits a while for the view to load. A scheduler that has just started would otherwise learn nothing until it is told to listen again, seconds later. */
+  async #viewLoads(): Promise<boolean> {
+    const { source } = this.#cell;
+    const loads = async () => source.waitUntilSeen(SEEN_DEADLINE_MS).catch(() => undefined);
+    if (!source.ready) await Promise.race([loads(), this.#stopped.promise]);
+    return source.ready && !this.#isStopped;
   }
 
   /**
