@@ -1,13 +1,16 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "./clock.ts";
 import { findImageFile, type ImageFile, nullIfMissing, uploadedName } from "./find-image-file.ts";
 import { isSha512 } from "./image-hash.ts";
+import { readSharedText } from "./open-shared-file.ts";
 
 /** How often a host looks whether the file of an image is there. */
 const POLL_MS = 500;
 /** The apis touch the marks of the files that they are to fetch every second. A host gives up if none has for so long. */
 const STALLED_MS = 120_000;
+/** An api's reason is far shorter. */
+const REASON_BYTES_MAX = 4_096;
 
 /** Why the file of an image does not come, in words for the server's fault. */
 export class ImageFileError extends Error {
@@ -92,7 +95,7 @@ async function paused(clock: Pick<Clock, "setTimer">, signal: AbortSignal | unde
 }
 
 async function refuseMarked(dir: string, image: ImageKey): Promise<null> {
-  const reason = await readFile(join(dir, markName(image, "refused")), "utf8").catch(nullIfMissing);
+  const reason = await readSharedText(join(dir, markName(image, "refused")), REASON_BYTES_MAX).catch(nullIfMissing);
   if (reason === null) return null;
   throw new ImageFileError("refused", `the data of image ${image.id} cannot be used: ${reason}`);
 }

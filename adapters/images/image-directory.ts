@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { constants, createWriteStream } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable, Transform } from "node:stream";
@@ -8,6 +8,7 @@ import type { ImageData } from "../../core/stores/api/image-store.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { HEADER_BYTES, judgeHeader } from "../../runtime/disk-header.ts";
 import { findImageFile, findUploadedFile, uploadedName } from "../../runtime/find-image-file.ts";
+import { openSharedFile } from "../../runtime/open-shared-file.ts";
 
 /** Why bits were not stored, in words for the caller. */
 export class ImageDataError extends Error {
@@ -30,8 +31,6 @@ const SUFFIXES = ["", ".qcow2", ".raw", ".img", ".tar.gz", ".tar.xz", ".tar"];
 const STALE_PART_MS = 86_400_000;
 /** Minimum time between two searches for such files. Uploads carry out the searches. */
 const SWEEP_MS = 3_600_000;
-/** A symbolic link is not followed, and opening a pipe does not wait for its writer. */
-const SAFELY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const PART = /^\.[0-9a-f-]{36}\.[0-9a-f-]{36}\.upload$/;
 
@@ -100,7 +99,7 @@ export class ImageDirectory {
   /**
    * Opens the file of an image for reading: the uploaded one with this hash, and no other, or if the image service knows no hash, whichever file
    * there is of the image. Null if there is none. The stream ends after `bytes`, even if the file grows. Rejects if it is not a file of this directory but a
-   * symbolic link: every host can make one, which would name a file of this machine, such as one with a password.
+   * symbolic link, which every host can make.
    */
   async read(id: string, sha512: string | null): Promise<{ readonly bits: Readable; readonly bytes: number } | null> {
     const found =
@@ -108,11 +107,7 @@ export class ImageDirectory {
         ? await findImageFile(this.#dir, { id, sha512 }, SUFFIXES)
         : await findUploadedFile(this.#dir, { id, sha512 });
     if (found === null) return null;
-    const file = await open(found.path, SAFELY).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "ELOOP") throw error;
-      const why = `${found.path} is a symbolic link, and hosts could make one to any file of this machine`;
-      throw new Error(`the file of image ${id} is not read: ${why}: replace it by a file`, { cause: error });
-    });
+    const file = await openSharedFile(found.path);
     try {
       const { size: bytes } = await file.stat();
       if (bytes > 0) return { bits: file.createReadStream({ end: bytes - 1 }), bytes };

@@ -1,7 +1,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { nullIfMissing } from "../../runtime/find-image-file.ts";
 import { isSha512 } from "../../runtime/image-hash.ts";
+import { readSharedText } from "../../runtime/open-shared-file.ts";
 import { type ImageKey, markName } from "../../runtime/wanted-image.ts";
 
 /** An image whose bits hosts wait for. */
@@ -35,17 +36,7 @@ export function sealedMark(image: WantedImage, key: Uint8Array): string {
  * mark back, but every image that had one was in the directory for it to read.
  */
 export async function readMark(dir: string, name: string, key: Uint8Array): Promise<WantedImage | null> {
-  const path = join(dir, name);
-  const file = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
-  if (file === null) return null;
-  if (!file.isFile() || file.size > MARK_BYTES_MAX) throw new Error("it is no file of a few bytes");
-  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null;
-    throw error;
-  });
+  const text = await readSharedText(join(dir, name), MARK_BYTES_MAX).catch(nullIfMissing);
   return text === null ? null : wantedOf(name, JSON.parse(text), key);
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { isKnownContent } from "../../runtime/find-image-file.ts";
+import { openSharedFile } from "../../runtime/open-shared-file.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { whyNoTarball } from "./check-tarball.ts";
 import type { LxdClient } from "./lxd-client.ts";
@@ -44,14 +45,14 @@ interface ReadImage {
  * their ids. LXD names an image by the SHA-256 of its tarball, so each content is imported once.
  */
 export class LxdImages {
-  readonly #client: Pick<LxdClient, "call" | "importImage">;
+  readonly #client: Pick<LxdClient, "call" | "run" | "importImage">;
   readonly #dir: string;
   /** The content of the files when they were last read, by path. */
   readonly #read = new Map<string, ReadImage>();
   /** Imports under way, by the SHA-256 of the tarball. */
   readonly #running = new Map<string, Promise<string>>();
 
-  constructor(client: Pick<LxdClient, "call" | "importImage">, dir: string) {
+  constructor(client: Pick<LxdClient, "call" | "run" | "importImage">, dir: string) {
     this.#client = client;
     this.#dir = dir;
   }
@@ -90,15 +91,28 @@ export class LxdImages {
     } catch (error) {
       if (!(error instanceof LxdError) || error.code !== "not-found") throw error;
     }
+    const file = await openImage(path);
+    let fingerprint: string;
     try {
       // Several builds may wait for one import, so none of them may cancel it.
-      return await this.#client.importImage(createReadStream(path), bytes, new AbortController().signal);
+      fingerprint = await this.#client.importImage(file.createReadStream(), bytes, NEVER);
     } catch (error) {
       if (!(error instanceof LxdError) || error.code === "unavailable") throw error;
       const why = await whyUnusable(path, error);
       const words = why === null ? "cannot be imported" : `cannot be used: ${why}`;
       throw new LxdError("image", `image ${id} ${words}: ${error.message}`, { isFinal: why !== null, cause: error });
     }
+    if (fingerprint === sha256) return fingerprint;
+    this.#read.delete(path);
+    await this.#removeForeign(fingerprint);
+    throw new LxdError("image", `the file of image ${id} has changed while it was imported: try again`);
+  }
+
+  /** Removes from LXD what is not the content that was asked for: every host that has the directory can write to it at any time. */
+  async #removeForeign(fingerprint: string): Promise<void> {
+    // It may be the content of another image that is being imported.
+    if (this.#running.has(fingerprint)) return;
+    await this.#client.run(`/1.0/images/${fingerprint}`, { method: "DELETE" }).catch(() => undefined);
   }
 
   /**
@@ -142,9 +156,18 @@ export class LxdImages {
   }
 }
 
+const NEVER = new AbortController().signal;
+
+async function openImage(path: string): Promise<FileHandle> {
+  return openSharedFile(path).catch((error: Error) => {
+    throw new LxdError("image", `the file of an image cannot be read: ${error.message}`, { cause: error });
+  });
+}
+
 async function hashesOf(path: string): Promise<Pick<ReadImage, "sha256" | "sha512">> {
   const [sha256, sha512] = [createHash("sha256"), createHash("sha512")];
-  await pipeline(createReadStream(path), async (chunks: AsyncIterable<Buffer>) => {
+  const file = await openImage(path);
+  await pipeline(file.createReadStream(), async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
       sha256.update(chunk);
       sha512.update(chunk);
@@ -161,5 +184,5 @@ async function isKnown(path: string, expected: ExpectedLxdImage): Promise<boolea
 
 async function whyUnusable(path: string, { message }: LxdError): Promise<string | null> {
   if (BAD_METADATA.test(message)) return "its metadata.yaml is wrong";
-  return whyNoTarball(path, new AbortController().signal);
+  return whyNoTarball(path, NEVER);
 }

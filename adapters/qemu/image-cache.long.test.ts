@@ -166,6 +166,16 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     expect(await cache.isAsKnown({ id: "b", ...unstated }, b.path, NEVER)).toBe(false);
   });
 
+  test("no file of this machine becomes an image to which another host has made a symbolic link", async () => {
+    writeFileSync(join(dir, "agent.key"), "a private key");
+    symlinkSync(join(dir, "agent.key"), join(source, "a.raw"));
+    await expect(image("a")).rejects.toMatchObject({
+      isFinal: false,
+      message: expect.stringContaining("a.raw is a symbolic link"),
+    });
+    expect(readdirSync(join(dir, "cache"))).toEqual([]);
+  });
+
   test("the copy of an image serves on when the image's file was removed, unless another hash is stated", async () => {
     writeFileSync(join(source, "a.raw"), nanoImage());
     const sha512 = createHash("sha512").update(nanoImage()).digest("hex");

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findImageFile, isKnownContent, nullIfMissing } from "../../runtime/find-image-file.ts";
+import { openSharedFile } from "../../runtime/open-shared-file.ts";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { unlessAborted } from "../../runtime/unless-aborted.ts";
 import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
@@ -318,8 +319,12 @@ export class ImageCache {
       },
     });
     try {
+      // Each host that has the directory can write to it.
+      const read = await openSharedFile(source.path).catch((error: Error) => {
+        throw new QemuError("image", `image ${id} cannot be read: ${error.message}`, { cause: error });
+      });
       const written = createWriteStream(copy, { mode: 0o400, flush: true });
-      await pipeline(createReadStream(source.path), hashing, written, { signal });
+      await pipeline(read.createReadStream(), hashing, written, { signal });
       const sha512 = hash.digest("hex");
       if (expected.sha512 !== null && sha512 !== expected.sha512) throw otherContent(id);
       const isKnown = isKnownContent(expected, { path: source.path, sha512 });
