@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { removeCluster } from "../../adapters/postgres/embedded/embedded-cluster.ts";
 import { ServiceProcess } from "../../chaos/local/service-process.ts";
-import { isAsked } from "./is-asked.ts";
+import "./command/figures.ts";
+import { isPartAsked } from "./is-asked.ts";
 import { hasOpenstackClient, OpenstackClient } from "./openstack-client.ts";
-import { commandsOf, runSession } from "./run-session.ts";
+import { commandsOf, figuresOf, runSession } from "./run-session.ts";
 import { SESSION } from "./session.ts";
 
 const NEWER = "2.90";
 
 // `npm run test:openstack` installs Debian's package python3-openstackclient and asks for this file, which `npm test` leaves out.
-const isPossible = isAsked && hasOpenstackClient;
+const isPossible = isPartAsked("client") && hasOpenstackClient;
 
 describe.runIf(isPossible)("Debian's openstack command", () => {
   let directory: string;
@@ -39,8 +40,10 @@ describe.runIf(isPossible)("Debian's openstack command", () => {
 
   test(`does what an administrator asks in a session of ${commandsOf(SESSION)} commands`, {
     timeout: 600_000,
-  }, async () => {
-    expect(await runSession(SESSION, { oldest, newest })).toEqual([]);
+  }, async ({ task }) => {
+    const wrong = await runSession(SESSION, { oldest, newest });
+    task.meta.figures = figuresOf(SESSION, wrong);
+    expect(wrong).toEqual([]);
   });
 
   test("an ordinary user sees and changes what is the project's own", { timeout: 120_000 }, async () => {

@@ -12,6 +12,8 @@ export const FLAVORS = [
   { id: "small", name: "small", vcpus: 1, ram: 512, disk: 1 },
   { id: "big", name: "big", vcpus: 2, ram: 1_024, disk: 1 },
 ];
+/** The format of the image `disk`. */
+export const IMAGE_FORMAT = { disk_format: "raw", container_format: "bare" };
 const SERVER = "from-horizon";
 /** Pages take long on a busy machine, since each asks several services for many things. */
 const WAIT_MS = 240_000;

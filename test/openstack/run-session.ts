@@ -1,4 +1,5 @@
 import { eventually } from "../rigs/eventually.ts";
+import type { Figures } from "./command/figures.ts";
 import type { OpenstackClient } from "./openstack-client.ts";
 import type { Step } from "./session-steps.ts";
 
@@ -84,4 +85,10 @@ export async function runSession(
 /** The number of different commands of the steps. The same one with another microversion counts once. */
 export function commandsOf(steps: readonly Step[]): number {
   return new Set(steps.flatMap((step) => (step.kind === "command" ? [step.words] : []))).size;
+}
+
+/** The steps that went as expected, and the others. A wait for a state counts as a step. */
+export function figuresOf(steps: readonly Step[], wrong: readonly string[]): Figures {
+  const notes = [`${commandsOf(steps)} different commands, and the waits between them`];
+  return { passed: steps.length - wrong.length, failed: wrong.length, notes };
 }

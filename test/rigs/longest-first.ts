@@ -5,6 +5,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 /** The files that take longest, beginning with the longest one. */
 export const LONGEST: readonly string[] = [
+  "test/openstack/real-cloud.test.ts",
   "services/compute-agent/qemu/interrupted-hand-over.long.test.ts",
   "services/compute-agent/qemu/qemu-driver.long.test.ts",
   "test/e2e/operators.long.test.ts",

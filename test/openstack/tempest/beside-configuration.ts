@@ -15,15 +15,17 @@ export interface BesideCloud {
   readonly network: string;
   readonly outside: string;
   readonly outsideId: string;
+  readonly hostsMin: number;
+  /** The newest microversion to test. */
+  readonly maxVersion: string;
+  /** After how long a shelved server is offloaded. -1: only on demand. */
+  readonly shelvedOffloadSeconds: number;
   /** The extensions of the neighbouring Neutron. */
   readonly networkExtensions: readonly string[];
 }
 
-/** The newest microversion of Debian 12's Nova. Both clouds are tested up to it. */
-const VERSION_MAX = "2.93";
-
 /**
- * Returns the configuration with which Tempest tests Berth or Debian's Nova. It differs in the region of the Compute API alone.
+ * Returns the configuration with which Tempest tests Berth or Debian's Nova beside real neighbours.
  *
  * Source: https://docs.openstack.org/tempest/latest/sample_config.html
  */
@@ -59,16 +61,16 @@ nova = true
 swift = false
 `;
 
-const compute = ({ computeRegion, images, flavors, network }: BesideCloud): string => `[compute]
+const compute = ({ computeRegion, images, flavors, network, ...of }: BesideCloud): string => `[compute]
 region = ${computeRegion}
 image_ref = ${images[0]}
 image_ref_alt = ${images[1]}
 flavor_ref = ${flavors[0]}
 flavor_ref_alt = ${flavors[1]}
 fixed_network_name = ${network}
-min_compute_nodes = 2
-max_microversion = ${VERSION_MAX}
-shelved_offload_time = 0
+min_compute_nodes = ${of.hostsMin}
+max_microversion = ${of.maxVersion}
+shelved_offload_time = ${of.shelvedOffloadSeconds}
 build_interval = 1
 build_timeout = 300
 ready_wait = 0

@@ -1,5 +1,6 @@
 import { appendFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isPartAsked } from "../is-asked.ts";
 import { hasRealCloud } from "../real-cloud.ts";
 import { hasNova } from "../real-nova.ts";
 import { askTwice, isOutage, twiceCalls } from "./ask-twice.ts";
@@ -7,15 +8,13 @@ import { type BesideClouds, startBesideClouds } from "./beside-clouds.ts";
 import { hasTempest, runTempest, type TempestVerdict, tempestModules } from "./tempest-runs.ts";
 import { worseThanNova } from "./worse-than-nova.ts";
 
-/** `npm run test:tempest:beside` asks for it, since it takes an hour. */
-const isAsked = process.env.BERTH_TEST_TEMPEST_BESIDE === "true";
 /** Only these modules (`selectModules`). */
 const only = process.env.BERTH_TEMPEST_ONLY ?? "";
 /** A file for all verdicts, one JSON object a line. */
 const report = process.env.BERTH_TEMPEST_REPORT ?? "";
 const CLOUDS = ["berth", "nova"] as const;
 
-describe.runIf(isAsked && hasTempest && hasRealCloud && hasNova)(
+describe.runIf(isPartAsked("tempest-beside") && hasTempest && hasRealCloud && hasNova)(
   "Tempest's tempest.api.compute beside Debian's Nova",
   () => {
     let clouds: BesideClouds;

@@ -1,0 +1,81 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasChromium } from "../rigs/chromium.ts";
+import "./command/figures.ts";
+import { horizonSession } from "./horizon-session.ts";
+import { isPartAsked } from "./is-asked.ts";
+import { hasOpenstackClient, OpenstackClient } from "./openstack-client.ts";
+import { hasRealCloud, type RealCloud, startRealCloud } from "./real-cloud.ts";
+import { hasHorizon } from "./real-horizon.ts";
+import { prepareHorizon } from "./real-horizon-cloud.ts";
+import { REAL_SESSION } from "./real-session.ts";
+import { commandsOf, figuresOf, runSession } from "./run-session.ts";
+import { reportOf, runModules } from "./tempest/judge-tempest.ts";
+import { prepareRealTempest } from "./tempest/prepare-tempest.ts";
+import { hasTempest } from "./tempest/tempest-runs.ts";
+
+const NEWER = "2.90";
+// The key is nobody's: its private half was thrown away.
+const PUBLIC_KEY =
+  "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl nobody@example.org";
+const HAS_HORIZON = isPartAsked("horizon") && hasHorizon && hasChromium;
+const HAS_CLIENT = isPartAsked("client") && hasOpenstackClient;
+const HAS_TEMPEST = isPartAsked("tempest") && hasTempest;
+
+// `npm run test:openstack` installs the packages and asks for this file. Its parts share one cloud, since its start takes minutes on a busy machine. Each
+// leaves nothing that the next ones would find.
+describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_TEMPEST))(
+  "Berth with Debian's Keystone, Glance, Neutron and Cinder",
+  () => {
+    let cloud: RealCloud;
+    beforeAll(async () => {
+      cloud = await startRealCloud();
+    }, 900_000);
+    afterAll(() => cloud?.stop(), 240_000);
+
+    describe.runIf(HAS_HORIZON)("Debian's Horizon", { meta: { part: "horizon" } }, () => {
+      horizonSession("horizon-keystone", () => prepareHorizon(cloud));
+    });
+
+    describe.runIf(HAS_CLIENT)("Debian's openstack command", { meta: { part: "client" } }, () => {
+      let oldest: OpenstackClient;
+      let newest: OpenstackClient;
+      const kept = new Map<string, string>();
+
+      beforeAll(async () => {
+        const { directory } = cloud;
+        const files = { file: "a disk".repeat(1_000), public: `${PUBLIC_KEY}\n` };
+        for (const [name, content] of Object.entries(files)) {
+          kept.set(name, join(directory, name));
+          await writeFile(join(directory, name), content);
+        }
+        const settings = { cloudsFile: join(directory, "clouds.yaml"), cloud: "real", home: directory };
+        oldest = new OpenstackClient({ ...settings, computeVersion: "2.1" });
+        newest = new OpenstackClient({ ...settings, computeVersion: NEWER });
+      });
+      afterAll(async () => {
+        await oldest?.close();
+        await newest?.close();
+      });
+
+      test(`does what an administrator asks in a session of ${commandsOf(REAL_SESSION)} commands`, {
+        timeout: 5_400_000,
+      }, async ({ task }) => {
+        const wrong = await runSession(REAL_SESSION, { oldest, newest }, kept);
+        task.meta.figures = figuresOf(REAL_SESSION, wrong);
+        expect(wrong).toEqual([]);
+      });
+    });
+
+    describe.runIf(HAS_TEMPEST)("Tempest's tempest.api.compute", { meta: { part: "tempest" } }, () => {
+      test("passes, but for failures that are expected and named", { timeout: 14_400_000 }, async ({ task }) => {
+        const directory = await prepareRealTempest(cloud);
+        const verdicts = await runModules(directory);
+        const { figures, surprises } = reportOf(verdicts, "real");
+        task.meta.figures = figures;
+        expect(surprises).toEqual([]);
+      });
+    });
+  },
+);
