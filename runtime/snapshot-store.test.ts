@@ -1,17 +1,23 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { ManualClock } from "./manual-clock.ts";
 import { SnapshotStore } from "./snapshot-store.ts";
-import { StorageGate } from "./storage-gate.ts";
+import { SilentStorageError, StorageGate } from "./storage-gate.ts";
 
 const NEVER = new AbortController().signal;
+
+let clock: ManualClock;
+beforeEach(() => {
+  clock = new ManualClock();
+});
 
 /** A directory of images with a complete file, to which one call is made at a time. */
 async function storeWithPart() {
   const dir = mkdtempSync(join(tmpdir(), "berth-images-"));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-  const storage = new StorageGate({ name: dir, callsMax: 1 });
+  const storage = new StorageGate({ name: dir, callsMax: 1, clock, silentAfterMs: 15_000 });
   onTestFinished(() => storage.close());
   const store = new SnapshotStore(dir, ".qcow2", storage);
   const part = await store.nameFor("one");
@@ -48,4 +54,50 @@ test("makes no image after it was called off", async () => {
   await expect(calledOff).rejects.toThrow("called off before");
   await store.discard(part);
   expect(readdirSync(dir)).toEqual([]);
+});
+
+describe("the file of an image that is being written", () => {
+  const BEGINNING = Buffer.from("the beginning");
+
+  test("is the same for the one who writes it, whatever another host puts in its place", async () => {
+    const { dir, store } = await storeWithPart();
+    const part = await store.nameFor("two");
+    const victim = join(dir, "victim");
+    writeFileSync(victim, "secret");
+    await store.withFile(part, BEGINNING, async (path) => {
+      expect(readFileSync(part, "utf8")).toBe("the beginning");
+      rmSync(part);
+      symlinkSync(victim, part);
+      appendFileSync(path, ", and the end");
+      expect(readFileSync(path, "utf8")).toBe("the beginning, and the end");
+    });
+    expect(readFileSync(victim, "utf8")).toBe("secret");
+    await expect(store.publish(part, "two", NEVER)).rejects.toThrow("is a symbolic link");
+    expect(await store.has("two")).toBe(false);
+  });
+
+  test("is not made through a link that has its name already", async () => {
+    const { dir, store } = await storeWithPart();
+    const part = await store.nameFor("two");
+    symlinkSync(join(dir, "victim"), part);
+    await expect(store.withFile(part, BEGINNING, async () => undefined)).rejects.toMatchObject({ code: "EEXIST" });
+    expect(readdirSync(dir)).not.toContain("victim");
+  });
+
+  test("is not awaited from a storage that has fallen silent", async () => {
+    const { storage, store } = await storeWithPart();
+    const { promise: hangs, resolve: answer } = Promise.withResolvers<void>();
+    const part = await store.nameFor("two");
+    const hanging = storage.work(() => hangs);
+    let wasUsed = false;
+    const made = store.withFile(part, BEGINNING, async () => {
+      wasUsed = true;
+    });
+    clock.advance(15_000);
+    await expect(made).rejects.toBeInstanceOf(SilentStorageError);
+    answer();
+    await hanging;
+    await store.discard(part);
+    expect(wasUsed).toBe(false);
+  });
 });

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { access, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { access, type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { openSharedFile } from "./open-shared-file.ts";
 import { SilentStorageError, StorageGate } from "./storage-gate.ts";
 
 /**
@@ -40,6 +41,29 @@ export class SnapshotStore {
   }
 
   /**
+   * Makes the file of an image that is being written, with this beginning, and calls `use` with a path by which other processes of this user open it, and nothing else: hosts that share the
+   * directory may put another file, or a link to one of this machine, in its place at any time. Settles as `use` does. Rejects when the file cannot be made; it may be made later then.
+   */
+  async withFile<Result>(part: string, beginning: Uint8Array, use: (path: string) => Promise<Result>): Promise<Result> {
+    let isWanted = true;
+    const make = async (): Promise<FileHandle> => {
+      const file = await written(part, beginning);
+      if (!isWanted) await file.close();
+      return file;
+    };
+    const file = await this.#storage.look(make, { isSlow: true }).catch((error: unknown) => {
+      isWanted = false;
+      throw error;
+    });
+    try {
+      return await use(`/proc/${process.pid}/fd/${file.fd}`);
+    } finally {
+      // The file is closed also if that is not awaited, and an error of its data is found when it becomes the image.
+      await this.#storage.look(() => file.close(), { isSlow: true }).catch(() => undefined);
+    }
+  }
+
+  /**
    * Makes a complete file the image. Afterwards the image survives a crash of the host. While the storage does not answer, this waits for it. When the signal is raised before the
    * file has got the image's name, it rejects with the signal's reason at once, and the file never gets the name.
    */
@@ -48,11 +72,11 @@ export class SnapshotStore {
     const published = this.#storage.work(
       async () => {
         signal.throwIfAborted();
-        await synced(part);
+        await synced(await openSharedFile(part));
         signal.throwIfAborted();
         isNamed = true;
         await rename(part, this.#pathOf(id));
-        await synced(this.#dir);
+        await synced(await open(this.#dir));
       },
       { isSlow: true },
     );
@@ -82,7 +106,18 @@ export class SnapshotStore {
   }
 }
 
-async function synced(path: string): Promise<void> {
-  const file = await open(path);
+async function written(path: string, beginning: Uint8Array): Promise<FileHandle> {
+  // A link that has the name already is not followed.
+  const file = await open(path, "wx+", 0o644);
+  try {
+    await file.writeFile(beginning);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function synced(file: FileHandle): Promise<void> {
   await file.sync().finally(() => file.close());
 }

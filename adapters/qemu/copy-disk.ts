@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createDisk } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
+import { hasExternalData } from "./volume-plugs.ts";
 
 /** The names of the copy's job and of its target in QEMU. */
 const JOB = "berth-copy";
@@ -21,21 +21,27 @@ interface BlockNode {
   readonly image: { readonly "virtual-size": number };
 }
 
+/** The size of a disk of a guest's QEMU. */
+export async function guestDiskBytes(guest: QemuMonitor, node: string): Promise<number> {
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
+  const disk = nodes.find((one) => one["node-name"] === node);
+  if (disk === undefined) throw new QemuError("state", `the guest has no disk ${node}`);
+  return disk.image["virtual-size"];
+}
+
 /**
- * Copies a disk of a guest's QEMU, as it is now, into a new qcow2 file that refers to no other file. The guest may run meanwhile: QEMU copies a
- * block before the guest overwrites it. A raised signal ends the copy. The caller removes the file after a failure.
+ * Copies a disk of a guest's QEMU, as it is now, into an empty qcow2 file of the same size that refers to no other file. The guest may run meanwhile: QEMU copies a
+ * block before the guest overwrites it. A raised signal ends the copy. Other hosts may have written to the file, so one that refers to another is refused. The caller removes the file after a failure.
  */
 export async function copyDisk(guest: QemuMonitor, node: string, path: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await endCopy(guest);
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
-  const disk = nodes.find((one) => one["node-name"] === node);
-  if (disk === undefined) throw new QemuError("state", `the guest has no disk ${node}`);
-  await createDisk(path, disk.image["virtual-size"], null);
   try {
     const file = { driver: "file", filename: path, discard: "unmap" };
-    const target = { driver: "qcow2", "node-name": TARGET, file, discard: "unmap", "detect-zeroes": "unmap" };
-    await guest.execute("blockdev-add", target);
+    const options = { discard: "unmap", "detect-zeroes": "unmap", backing: null };
+    await guest.execute("blockdev-add", { driver: "qcow2", "node-name": TARGET, file, ...options });
+    if (await hasExternalData(guest, TARGET))
+      throw new QemuError("storage", "the copy is not written: another host has made it keep its data in another file");
     const job = { "job-id": JOB, device: node, target: TARGET, sync: "full", "auto-dismiss": false };
     await guest.execute("blockdev-backup", job);
     for (;;) {

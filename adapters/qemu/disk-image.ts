@@ -1,5 +1,5 @@
 import type { ExecFileException } from "node:child_process";
-import { open } from "node:fs/promises";
+import { open, readFile, rm } from "node:fs/promises";
 import { formatOf, HEADER_BYTES, judgeQcow2, qcow2BytesOf } from "../../runtime/disk-header.ts";
 import { QemuError } from "./qemu-error.ts";
 import { runTool } from "./run-tool.ts";
@@ -54,6 +54,17 @@ export async function createDisk(
 ): Promise<void> {
   const backing = base === null ? [] : ["-b", base.path, "-F", base.format];
   await runTool("qemu-img", ["create", "-q", "-f", "qcow2", ...backing, path, String(bytes)]);
+}
+
+/** The content of a qcow2 file for a disk of this size to which nothing was written. `scratch` is a path at which it may be made; nothing is left there. */
+export async function emptyDisk(scratch: string, bytes: number): Promise<Buffer> {
+  await rm(scratch, { force: true });
+  try {
+    await createDisk(scratch, bytes, null);
+    return await readFile(scratch);
+  } finally {
+    await rm(scratch, { force: true });
+  }
 }
 
 /** The size of the disk that a guest sees in a qcow2 file that Berth made. */

@@ -90,11 +90,16 @@ function blockdevOf({ path, format, backing }: VolumeFile): object {
   return { driver: format, discard: "unmap", file, ...(format === "qcow2" && { backing: behind }) };
 }
 
-/** A header that names a file for the data cannot be overruled, so QEMU is asked what it has opened. The guest does not have the volume yet. */
-async function refuseExternalData(guest: QemuMonitor, node: string, volumeId: string): Promise<void> {
+/** Whether QEMU has opened another file for the data of a qcow2 file: a header that names one cannot be overruled. */
+export async function hasExternalData(guest: QemuMonitor, node: string): Promise<boolean> {
   const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
   const image = nodes.find((one) => one["node-name"] === node)?.image;
-  if (image?.["format-specific"]?.data?.["data-file"] === undefined) return;
+  return image?.["format-specific"]?.data?.["data-file"] !== undefined;
+}
+
+/** The guest does not have the volume yet. */
+async function refuseExternalData(guest: QemuMonitor, node: string, volumeId: string): Promise<void> {
+  if (!(await hasExternalData(guest, node))) return;
   await removeNode(guest, node);
   throw new QemuError("storage", `volume ${volumeId} is not used: it keeps its data in another file`);
 }

@@ -1,10 +1,15 @@
-import { copyDisk, endCopy } from "../../../adapters/qemu/copy-disk.ts";
+import { join } from "node:path";
+import { copyDisk, endCopy, guestDiskBytes } from "../../../adapters/qemu/copy-disk.ts";
+import { emptyDisk } from "../../../adapters/qemu/disk-image.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import { SilentStorageError } from "../../../runtime/storage-gate.ts";
 import { refuseRescued } from "./guest-power.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
+
+/** Where the empty file is made that a copy begins with. */
+const EMPTY_COPY = "copy.qcow2.empty";
 
 /**
  * Copies the guest's first disk, as it is now, into an image. The copy refers to no other file. A guest that runs goes on meanwhile; for one
@@ -32,7 +37,10 @@ export async function snapshotGuest(
   await guest.change({ copiesTo: part });
   try {
     if (state === "absent") await guest.boot(program, { isReceiving: false, hasDevices: false });
-    await copyDisk(guest, disk.node, part, signal);
+    signal.throwIfAborted();
+    const bytes = await guestDiskBytes(guest, disk.node);
+    const empty = await guest.storage.work(() => emptyDisk(join(guest.dir, EMPTY_COPY), bytes), { isSlow: true });
+    await images.withFile(part, empty, (path) => copyDisk(guest, disk.node, path, signal));
     if (state === "absent") await guest.end();
     await images.publish(part, imageId, signal);
   } catch (error) {
