@@ -121,7 +121,7 @@ it("reports the commits and guests of the cells of a whole cloud, and the failur
   const create = (script: unknown) =>
     post("/servers", {
       server: {
-        ...{ name: "one", flavorRef: "s", imageRef: "", networks: "none" },
+        ...{ name: "one", flavorRef: "s", imageRef: "" },
         metadata: { [FAKE_METADATA_KEY]: JSON.stringify(script) },
       },
     });

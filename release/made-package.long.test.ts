@@ -71,7 +71,7 @@ test("the installed command runs a cloud that boots a server and serves the dash
     const page = await fetch(`${api}/dashboard/app.js`);
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
     await post(`${api}/v2.1/flavors`, { flavor: { id: "s", name: "s", vcpus: 2, ram: 4096, disk: 20 } });
-    const asked = { server: { name: "first", flavorRef: "s", imageRef: "", networks: "none" } };
+    const asked = { server: { name: "first", flavorRef: "s", imageRef: "" } };
     const { server } = (await post(`${api}/v2.1/servers`, asked)) as { server: { id: string } };
     await eventually("the server is ACTIVE", async () => {
       const answer = (await (await fetch(`${api}/v2.1/servers/${server.id}`)).json()) as { server: { status: string } };

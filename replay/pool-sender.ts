@@ -43,7 +43,8 @@ export class PoolSender implements HttpSender {
   }
 }
 
-const JSON_HEADERS = { "content-type": "application/json" };
+/** The microversion is the first in which a server can ask for no networks. */
+const JSON_HEADERS = { "content-type": "application/json", "openstack-api-version": "compute 2.37" };
 
 /** Collects an answer as it arrives. A stream for each answer would double the cost of a call for the replay. */
 class AnswerReader implements Dispatcher.DispatchHandler {

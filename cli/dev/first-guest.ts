@@ -7,6 +7,8 @@ import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 
 const FLAVOR = { id: "nano", name: "nano", vcpus: 1, ram: 16, disk: 1 };
 const NAME = "nano";
+/** The first one in which a server can ask for no networks. */
+const MICROVERSION = "compute 2.37";
 const WAIT_MS = 60_000;
 const POLL_MS = 100;
 const LINES = 3;
@@ -31,7 +33,7 @@ export async function bootFirstGuest(
   const call: Call = async (method, path, body) => {
     const answer = await fetch(`${apiUrl}/v2.1${path}`, {
       method,
-      headers: { ...headers, "content-type": "application/json" },
+      headers: { ...headers, "content-type": "application/json", "openstack-api-version": MICROVERSION },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(WAIT_MS),
     });

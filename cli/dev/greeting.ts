@@ -62,7 +62,7 @@ function withCurl({ apiUrl, auth }: Greeted): string[] {
   const json = `${token} -H 'content-type: application/json'`;
   return [
     `  curl -s ${apiUrl}/v2.1/flavors${json} -d '{"flavor": {"id": "small", "name": "small", "vcpus": 2, "ram": 4096, "disk": 20}}'`,
-    `  curl -s ${apiUrl}/v2.1/servers${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": "", "networks": "none"}}'`,
+    `  curl -s ${apiUrl}/v2.1/servers${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": ""}}'`,
     `  curl -s ${apiUrl}/v2.1/servers/detail${token}`,
     `  curl -s ${apiUrl}/v2.1/os-hypervisors/detail${token}`,
     `  curl -s -X DELETE ${apiUrl}/v2.1/servers/ID${token}`,

@@ -11,7 +11,7 @@ afterEach(() => rig.close());
 
 const OWNER = "dora:p";
 const as = (token: string) => ({ "x-auth-token": token });
-const server = { name: "web", flavorRef: "1", networks: "auto" };
+const server = { name: "web", flavorRef: "1" };
 const created = async (): Promise<string> => (await rig.post("/v2.1/servers", { server }, as(OWNER))).json().server.id;
 const active = async (): Promise<string> => {
   const id = await created();

@@ -17,7 +17,6 @@ describe("POST /servers", () => {
         name: "web",
         flavorRef: "1",
         imageRef: "70a599e0-31e7-49b7-b260-868f441e862b",
-        networks: "none",
         metadata: { role: "front" },
         availability_zone: "nova",
       },

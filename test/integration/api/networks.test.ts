@@ -120,12 +120,13 @@ test.each([
   ["the gateway's address", { fixed_ip: "10.64.0.1" }, "is not one of network"],
   ["an address that is in use", { fixed_ip: "10.64.7.7" }, "already in use"],
   ["one address for two servers", { fixed_ip: "10.64.8.8", min_count: 2 }, "several servers"],
+  ["a word before 2.37", { networks: "auto" }, "networks. Value: auto. 'auto' is not of type 'array'", 36],
   ["another security group", { networks: "auto", security_groups: [{ name: "web" }] }, "Security group web not found"],
-])("refuses %s, and makes no port", async (_what, asked, why) => {
+] as const)("refuses %s, and makes no port", async (_what, asked, why, minor?: number) => {
   const { id: uuid } = await network();
   await boot({ networks: [{ uuid, fixed_ip: "10.64.7.7" }] });
   const { fixed_ip, ...fields } = asked as { readonly fixed_ip?: string };
-  const refused = await create({ ...(fixed_ip && { networks: [{ uuid, fixed_ip }] }), ...fields });
+  const refused = await create({ ...(fixed_ip && { networks: [{ uuid, fixed_ip }] }), ...fields }, "p", minor);
   expect([refused.statusCode, refused.body]).toEqual([400, expect.stringContaining(why)]);
   expect((await read("ports")).ports).toHaveLength(1);
 });

@@ -211,7 +211,7 @@ test("the Compute API admits callers by these tokens, in their projects and with
         ...{ method, url, headers: token === null ? {} : { "x-auth-token": token } },
         ...(payload ? { payload } : {}),
       });
-    const server = { server: { name: "s", flavorRef: "1", networks: "none" } };
+    const server = { server: { name: "s", flavorRef: "1" } };
     const [member, reader, root] = [
       await issue({ scope: inProject("red") }),
       await issue({ scope: inProject("blue") }),

@@ -10,6 +10,7 @@ import type { NamedPlace } from "./named-place.ts";
 import { readPersonality } from "./personality.ts";
 import { readBlockDevices, type WantedLocalDisk, type WantedVolume } from "./read-block-devices.ts";
 import type { ServerKey } from "./read-key.ts";
+import { refuseUnknownNetworks } from "./refuse-unknown-networks.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
 
 const [DESCRIPTION_FROM_MINOR] = CREATE_FIELDS_KNOWN.description;
@@ -38,8 +39,7 @@ export function readCreateRequest(
   options: { readonly minor: number; readonly countMax: number },
 ): CreateRequest {
   const { server } = body;
-  if (options.minor >= 37 && server.networks === undefined)
-    throw invalidField("server", server, "'networks' is a required property");
+  refuseUnknownNetworks(server, options.minor);
   refuseUnknownFields(server, CREATE_FIELDS_KNOWN, options);
   const minCount = Number(server.min_count ?? 1);
   const maxCount = Number(server.max_count ?? minCount);
