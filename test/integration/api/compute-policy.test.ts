@@ -4,7 +4,7 @@ import type { TokenIdentity } from "../../../services/api/identity/token-identit
 import { computeDefaults } from "../../../services/api/policy/compute-rules.ts";
 import { Policy } from "../../../services/api/policy/policy.ts";
 import { ApiRig } from "./api-rig.ts";
-import { DEMANDS, type Demand } from "./policy-demands.ts";
+import { DEMANDS, type Demand, PART_DEMANDS } from "./policy-demands.ts";
 
 /** The roles of tokens, with those that a role implies, which Keystone adds. */
 const ROLES = {
@@ -41,7 +41,17 @@ async function authenticate({
   return { userId: role, projectId, systemScope: null, domainId: null, roles: ROLES[role as Role] };
 }
 
-const policy = new Policy(computeDefaults());
+/** Keeps the names of the rules that are asked for. */
+class RecordingPolicy extends Policy {
+  readonly asked = new Set<string>();
+
+  override allows(...[rule, identity, target]: Parameters<Policy["allows"]>): boolean {
+    this.asked.add(rule);
+    return super.allows(rule, identity, target);
+  }
+}
+
+const policy = new RecordingPolicy(computeDefaults());
 let rig: ApiRig;
 let server: string;
 beforeAll(async () => {
@@ -112,6 +122,35 @@ describe("the policy of the Compute API, with Nova's defaults", () => {
       expect(await refusedRoles(demand, OWN)).toEqual(refused);
     },
   );
+});
+
+/** Rules that calls of this cloud cannot ask for, with the file whose tests ask for them. */
+const ASKED_ELSEWHERE = {
+  "network:attach_external_network": "rules-with-neighbours.test.ts",
+  "os_compute_api:servers:create_image:allow_volume_backed": "rules-with-neighbours.test.ts",
+};
+
+test("every rule is asked for by the calls that it is about", async () => {
+  server = await rig.bootActive("north", 1, { networks: "none" }, asked(`member.${OWN}`, 60));
+  const actions = await rig.get(`/v2.1/servers/${server}/os-instance-actions`, asked(`member.${OWN}`, 60));
+  const request = actions.json().instanceActions[0].request_id;
+  const flavor = { id: "diskless", name: "diskless", vcpus: 1, ram: 64, disk: 0 };
+  await rig.post("/v2.1/flavors", { flavor }, asked(`admin.${OWN}`, 60));
+  const lock = (token: string, action: string) =>
+    rig.post(`/v2.1/servers/${server}/action`, { [action]: null }, asked(token, 60));
+  policy.asked.clear();
+  expect((await lock(`admin.${OTHER}`, "lock")).statusCode).toBe(202);
+  expect((await lock(`member.${OWN}`, "unlock")).statusCode).toBe(403);
+  expect((await lock(`admin.${OTHER}`, "unlock")).statusCode).toBe(202);
+  const zero = { server: { name: "s", flavorRef: "diskless", imageRef: OWN, networks: "none" } };
+  expect((await rig.post("/v2.1/servers", zero, asked(`member.${OWN}`, 60))).statusCode).toBe(403);
+  for (const role of ["admin", "member"] as const) {
+    for (const { path, ...demand } of PART_DEMANDS)
+      await statusOf({ ...demand, path: path.replace(":request", request) }, `${role}.${OWN}`);
+  }
+  for (const demand of DEMANDS) await statusOf(demand, `admin.${OWN}`);
+  const rules = Object.keys(computeDefaults()).filter((rule) => rule.includes(":") && !policy.asked.has(rule));
+  expect(rules.toSorted()).toEqual(Object.keys(ASKED_ELSEWHERE));
 });
 
 describe("overrides of the policy", () => {

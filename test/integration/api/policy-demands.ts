@@ -306,3 +306,29 @@ export const DEMANDS: readonly Demand[] = [
   post("members", "/servers/:id/action", { forceDelete: null }),
   { method: "DELETE", path: "/servers/:id", demand: "members", minor: 60, body: undefined },
 ];
+
+const boot = (fields: object, minor = 90): Demand =>
+  post(
+    "members",
+    "/servers",
+    { server: { name: "s", flavorRef: "no such flavor", networks: "none", ...fields } },
+    minor,
+  );
+const act = (action: string, value: unknown, minor = 90): Demand =>
+  post("members", "/servers/:id/action", { [action]: value }, minor);
+
+/** Calls that ask for the rules about parts of a body or of an answer, which no other call asks for. `:request` is the request that created the server. */
+export const PART_DEMANDS: readonly Demand[] = [
+  boot({ networks: "auto" }),
+  boot({ block_device_mapping_v2: [{ source_type: "volume", destination_type: "volume", uuid: ID, boot_index: 0 }] }),
+  boot({ imageRef: ID, trusted_image_certificates: ["certificate"] }),
+  boot({ flavorRef: "1", availability_zone: "nova:none" }),
+  boot({ flavorRef: "1", host: "none" }),
+  { method: "GET", path: "/servers/:id", demand: "readers", minor: 90, body: undefined },
+  { method: "GET", path: "/servers/:id/os-instance-actions/:request", demand: "readers", minor: 90, body: undefined },
+  { method: "GET", path: "/os-server-groups?all_projects=1", demand: "readers", minor: 90, body: undefined },
+  act("migrate", { host: "none" }),
+  act("os-migrateLive", { host: "none", block_migration: "auto" }),
+  act("unshelve", { host: "none" }, 91),
+  act("rebuild", { imageRef: ID, trusted_image_certificates: ["certificate"] }),
+];

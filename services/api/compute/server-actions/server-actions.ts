@@ -1,7 +1,7 @@
 import { isLiveMove, OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
-import { callerOf } from "../../http/call.ts";
+import { callerOf, requireRule } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
@@ -197,6 +197,9 @@ const reset: RunAction = async (deps, one) => {
 const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
   const requested = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
   const target = await findTarget(deps, one.call, one);
+  const { spec } = target.server;
+  if (one.action === "createImage" && bootsFromVolume(spec))
+    requireRule(one.call, "servers:create_image:allow_volume_backed", { projectId: spec.projectId });
   refuseVolumeBacked(target);
   const imageId = await acceptSnapshot(deps, target, requested, { ...one, ownedMax: imagesPerProjectMax });
   return { status: 202, ...(requested.rotation !== 0 && { imageId }) };

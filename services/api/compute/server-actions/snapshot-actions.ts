@@ -3,11 +3,10 @@ import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/ima
 import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
-import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
-import { callerOf, type KnownCall, requireRule } from "../../http/call.ts";
+import { callerOf, type KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
@@ -121,8 +120,6 @@ export async function acceptSnapshot(
   const { server } = target;
   if (!OPERATIONS[kind].allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
-  if (kind === "snapshot" && bootsFromVolume(server.spec))
-    requireRule(call, "servers:create_image:allow_volume_backed", { projectId: server.spec.projectId });
   if (call.minor <= METADATA_COUNTED_UNTIL_MINOR)
     refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
