@@ -152,6 +152,38 @@ export function listedServersContract(cell: () => CellUnderTest): void {
       expect(await found({ ...query, limit: 1, others: [] })).toEqual([[serverId(5)], serverId(5)]);
     });
 
+    test("have a value in its field, and not only somewhere in their specs", async () => {
+      for (const [number, spec] of [
+        [1, { keyName: "web" }],
+        [2, { name: "web", keyName: "db" }],
+        [3, { keyName: "web-2" }],
+        [4, { metadata: { web: "web" } }],
+      ] as const)
+        await dispatchWith(number, { createdAtMs: createdAtMs + number, userId: "ann", imageRef: "image-1", ...spec });
+      const others = [{ attribute: "key", value: "web" }] as const;
+      expect(await found({ attribute: "user", value: "ann", others })).toEqual([[serverId(1)], null]);
+      expect(await found({ attribute: "image", value: "image-1", others })).toEqual([[serverId(1)], null]);
+    });
+
+    test("of several hosts are looked at in one order until enough pass", async () => {
+      for (const number of [1, 2, 3, 4, 5, 6])
+        await cell().store.dispatch([
+          dispatchOf({
+            ...{ server: number, task: number, hosts: [number % 3] },
+            spec: { createdAtMs: createdAtMs + number, userId: number % 2 === 0 ? "ann" : "bob" },
+          }),
+        ]);
+      const [value, ...otherValues] = [0, 1, 2].map(hostName);
+      const others = [{ attribute: "user", value: "ann" }] as const;
+      const query = { attribute: "host", value: value!, otherValues, others } as const;
+      expect(await found(query)).toEqual([[6, 4, 2].map(serverId), null]);
+      expect(await found({ ...query, limit: 2 })).toEqual([[6, 4].map(serverId), serverId(4)]);
+      expect(await found({ ...query, limit: 2, oldestFirst: true })).toEqual([[2, 4].map(serverId), serverId(4)]);
+      const after = { uuid: serverId(4), createdAtMs: createdAtMs + 4 };
+      expect(await found({ ...query, limit: 2, after })).toEqual([[serverId(2)], null]);
+      expect(await found({ ...query, projectId: "nobody" })).toEqual([[], null]);
+    });
+
     test("come in one order without a gap when they are read in stretches of several lists", async () => {
       // Most of the newest servers are on one host, so that its list is cut before those of the others.
       const numbers = Array.from({ length: 20 }, (_, at) => at + 1);

@@ -9,6 +9,7 @@ import { PostgresCellStore } from "./postgres-cell-store.ts";
 
 const SERVERS = 3_000;
 const RARE = 20;
+const HOSTS = 100;
 const PAGE = 5;
 /** After as many executions, Postgres may keep a plan that is made without the values of the parameters. */
 const EXECUTIONS = 8;
@@ -31,8 +32,8 @@ beforeAll(async () => {
     return Buffer.from(ServerSpec.encode(spec).finish());
   });
   await pool.query(
-    `insert into servers (uuid, status, spec, project_id, user_id, name, created_at)
-     select uuid, 'ACTIVE', spec, case when n % 2 = 0 then 'even' else 'odd' end, 'ann', 'web', to_timestamp($3::float8 / 1000) + n * interval '1 s'
+    `insert into servers (uuid, status, spec, project_id, user_id, name, host, created_at)
+     select uuid, 'ACTIVE', spec, case when n % 2 = 0 then 'even' else 'odd' end, 'ann', 'web', 'host-' || n % ${HOSTS}, to_timestamp($3::float8 / 1000) + n * interval '1 s'
      from unnest($1::uuid[], $2::bytea[]) with ordinality as s (uuid, spec, n)`,
     [Array.from({ length: SERVERS }, (_, at) => serverId(at)), specs, FIRST_MS],
   );
@@ -55,8 +56,8 @@ afterAll(async () => {
 
 type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
 
-/** The most rows that a node of the kept plan of the last statement has read, when it was run once more. */
-async function rowsRead(): Promise<number> {
+/** The most rows that a node of the kept plan of the last statement has read, when it was run once more. `isOf` may leave nodes out. */
+async function rowsRead(isOf: (plan: Plan) => boolean = () => true): Promise<number> {
   const literal = (value: unknown): string => {
     if (Array.isArray(value)) return `array[${value.map(literal).join()}]`;
     if (Buffer.isBuffer(value)) return `'\\x${value.toString("hex")}'::bytea`;
@@ -67,10 +68,8 @@ async function rowsRead(): Promise<number> {
   );
   const read = (plan: Plan): number => {
     const removed = Number(plan["Rows Removed by Filter"] ?? 0) + Number(plan["Rows Removed by Index Recheck"] ?? 0);
-    return Math.max(
-      (Number(plan["Actual Rows"]) + removed) * Number(plan["Actual Loops"]),
-      ...(plan.Plans ?? []).map(read),
-    );
+    const its = (Number(plan["Actual Rows"]) + removed) * Number(plan["Actual Loops"]);
+    return Math.max(isOf(plan) ? its : 0, ...(plan.Plans ?? []).map(read));
   };
   return read(rows[0]["QUERY PLAN"][0].Plan);
 }
@@ -96,6 +95,23 @@ test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | 
         // Each of two values has a list of its own.
         expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
       }
+});
+
+test("a kept plan of a page of the servers of many hosts reads their places in the index, and only the servers of the page", async () => {
+  const [value = "", ...otherValues] = Array.from({ length: HOSTS / 2 }, (_, at) => `host-${at * 2}`);
+  for (const projectId of [null, "even"])
+    for (const after of [null, middle]) {
+      const query = { attribute: "host", value, otherValues, projectId, oldestFirst: false, after } as const;
+      for (let execution = 0; execution < EXECUTIONS; execution += 1) {
+        const { servers } = await store.serversByAttribute({ ...query, looksMax: PAGE, limit: PAGE });
+        expect(servers).toHaveLength(PAGE);
+      }
+      expect(await rowsRead((plan) => plan["Index Name"] === "servers_listed_by_host")).toBeLessThanOrEqual(
+        (HOSTS / 2) * PAGE,
+      );
+      expect(await rowsRead((plan) => plan["Index Name"] === "servers_pkey")).toBe(PAGE);
+      expect(await rowsRead((plan) => plan["Node Type"] === "Seq Scan")).toBe(0);
+    }
 });
 
 test("a kept plan of a list by a reservation reads no other servers", async () => {

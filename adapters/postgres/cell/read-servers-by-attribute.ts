@@ -43,14 +43,20 @@ const LOOKS_OF_LIST_SPARE = 8;
  * ends that was not read to its end. Cost: one round trip, and a look at up to `looksMax` entries of an index, or a few times as many if there are several values.
  */
 export async function readServersByAttribute(pool: Pool, query: AttributeQuery): Promise<AttributeStretch> {
-  const { values, lists, orders } = listsOf(query);
   const { attribute, oldestFirst, after, projectId, others = [] } = query;
   const isBefore = oldestFirst ? "<" : ">";
+  const { values, lists, orders, passes } = listsOf(query);
+  const upTo = (end: string, place: string) =>
+    `(${end}.uuid is null or ${place}.created_at ${isBefore} ${end}.created_at or ${place}.created_at = ${end}.created_at and ${place}.uuid ${isBefore === ">" ? "<=" : ">="} ${end}.uuid)`;
+  const scanned =
+    attribute === "host"
+      ? scannedTogether(lists, { passes, forwards: orders.forwards, upTo })
+      : `scanned as materialized (
+        ${lists.map((list) => stretchOf(list)).join(" union all ")}
+      )`;
   const rows = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
     name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
-    text: `with scanned as materialized (
-        ${lists.map((list) => stretchOf(list)).join(" union all ")}
-      ), counted as (
+    text: `with ${scanned}, counted as (
         select *, count(*) filter (where passes) over (order by ${orders.forwards}) as nth from scanned
       ), ended as materialized (
         select created_at, uuid from counted where is_end or passes and nth = $2 order by ${orders.forwards} limit 1
@@ -60,7 +66,7 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
       left join (select uuid as last_uuid, ${selectMs("created_at")} from ended) e (last_uuid, last_created_at_ms) on true
       left join (
         ${serversAt(`select s.uuid from scanned s left join ended e on true
-          where s.passes and (e.uuid is null or s.created_at ${isBefore} e.created_at or s.created_at = e.created_at and s.uuid ${isBefore === ">" ? "<=" : ">="} e.uuid)`)}
+          where s.passes and ${upTo("e", "s")}`)}
       ) r on true
       order by r.created_at_ms ${oldestFirst ? "asc, r.uuid desc" : "desc, r.uuid"}`,
     values,
@@ -76,6 +82,37 @@ const stretchOf = ({ of, entries }: { readonly of: string; readonly entries: str
           from (select l.*, row_number() over () as n from (${entries}) l) p
           where p.passes or p.n = $1 limit $2
         ) s`;
+
+/**
+ * The same for lists whose entries are in an index with their places: the index alone is read for all of them, which is many times what the stretch needs, and the servers one
+ * after the other in the order of the whole, until `$2` of them pass or one of the lists might go on.
+ */
+const scannedTogether = (
+  lists: readonly { readonly of: string; readonly entries: string }[],
+  {
+    passes,
+    forwards,
+    upTo,
+  }: Record<"passes" | "forwards", string> & {
+    readonly upTo: (end: string, place: string) => string;
+  },
+): string =>
+  `listed as materialized (
+        ${lists
+          .map(
+            ({ of, entries }) => `select s.* from ${of} cross join lateral (
+          select l.uuid, l.created_at, row_number() over () = $1 as is_end from (${entries}) l
+        ) s`,
+          )
+          .join(" union all ")}
+      ), first_end as materialized (
+        select created_at, uuid from listed where is_end order by ${forwards} limit 1
+      ), scanned as materialized (
+        select l.uuid, l.created_at, r.passes, l.is_end
+        from (select l.* from listed l left join first_end f on true where ${upTo("f", "l")} order by ${forwards}) l
+        cross join lateral (select coalesce(${passes}, false) as passes from servers where uuid = l.uuid offset 0) r
+        where r.passes or l.is_end order by ${forwards.replaceAll(/(created_at|uuid)/g, "l.$1")} limit $2
+      )`;
 
 /** SQL of the lists of a query: for each row of `of`, the first `$1` entries of its list, each with the mark whether it passes the other conditions. */
 function listsOf(query: AttributeQuery) {
@@ -102,12 +139,16 @@ function listsOf(query: AttributeQuery) {
     ...others.map((other) => {
       const its = [other.value, ...(other.otherValues ?? [])].map((one) => indexedValue(other.attribute, one));
       const isOne = `${EXPRESSIONS[other.attribute]} = any ($${values.push(its)}::${typeOf(other.attribute)}[])`;
+      // Most messages do not have the bytes of the value anywhere, which a search finds out in a tenth of the time in which its field is read.
+      if (isSearchedFirst(other)) return `(position($${values.push(its[0])}::bytea in spec) > 0 and ${isOne})`;
       return other.orNone === true ? `(host is null or ${isOne})` : isOne;
     }),
   ].join(" and ");
   const orders = { forwards: oldestFirst ? "created_at asc, uuid desc" : "created_at desc, uuid asc" };
+  // The entries of hosts are merged before their servers are read.
+  const isPassing = attribute === "host" ? "" : `, coalesce(${passes}, false) as passes`;
   const entriesWhere = (...where: readonly string[]) =>
-    `select uuid, created_at, coalesce(${passes}, false) as passes from servers where ${[...where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
+    `select uuid, created_at${isPassing} from servers where ${[...where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
   const of = `unnest($3::${typeOf(attribute)}[]) as w (value)`;
   const entries =
     attribute === "status"
@@ -117,11 +158,16 @@ function listsOf(query: AttributeQuery) {
         ) u left join lateral (select status = w.value and ${passes} as passes from servers where uuid = u.uuid offset 0) r on true`
       : entriesWhere(`${EXPRESSIONS[attribute]} = w.value`, LISTED[attribute]);
   const lists = [{ of, entries }, ...(orNone ? [{ of: "(select) one", entries: entriesWhere(WITHOUT_HOST) }] : [])];
-  return { values, lists, orders };
+  return { values, lists, orders, passes };
 }
 
+/** Whether the condition is the value of a field of the message. */
+const isSearchedFirst = ({ attribute, otherValues = [] }: AttributeValueAsked): boolean =>
+  !TEXTS.has(attribute) && otherValues.length === 0;
+
 /** The part of a statement's name that stands for another condition. */
-const initialOf = ({ attribute, orNone }: AttributeValueAsked): string => `${attribute[0]}${orNone ? "n" : ""}`;
+const initialOf = (other: AttributeValueAsked): string =>
+  `${other.attribute[0]}${other.orNone ? "n" : ""}${isSearchedFirst(other) ? "1" : ""}`;
 
 /** Cost: one round trip, and a descent into the index for each different value. */
 export async function readAttributeValues(

@@ -38,7 +38,10 @@ export function onlyUuids(ids: readonly string[]): readonly string[] {
   return ids.filter((id) => UUID.test(id));
 }
 
-/** A column's time in whole milliseconds since the epoch, as `<column>_ms`. It is exact, since `extract` is numeric. */
+/**
+ * A column's time in whole milliseconds since the epoch, as `<column>_ms`, a number. It is exact: the microseconds of a time of this age are whole numbers
+ * that a double can hold, and rounding finds them again. `extract` would take three times as long, and a page of a list has some hundreds of times.
+ */
 export function selectMs(column: string, table = ""): string {
-  return `floor(extract(epoch from ${table}${column}) * 1000)::float8 as ${column}_ms`;
+  return `floor(round(date_part('epoch', ${table}${column}) * 1e6) / 1e3) as ${column}_ms`;
 }

@@ -33,8 +33,10 @@ interface Asked {
 
 /** Maximum number of servers of one list at which a cell looks for one stretch. */
 const LOOKS_MAX = 5_000;
-/** The next stretch of several lists looks at up to this many times as many servers as the one before. */
-const LOOKS_GROWTH = 8;
+/** The next stretch looks at up to this many times as many servers as the one before. */
+const LOOKS_GROWTH = 50;
+/** In a single list, this many servers are looked at for each that is to be found. Those that pass end the stretch earlier. */
+const LOOKS_OF_ONE = 10;
 /** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
 const VALUES_LOOKED_AT_MAX = 1_000;
 const VALUES_MAX = 300;
@@ -137,7 +139,9 @@ class AttributeReader {
       nameContains === null ? [] : store.listRequests({ ...page, marker: null, after, changed: true }),
     ]);
     // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
-    const looks = Math.min(LOOKS_MAX, Math.max(rows, this.#looks));
+    const [only, ...others] = this.#values;
+    const isOne = only !== undefined && others.length === 0 && isOneList(only);
+    const looks = Math.min(LOOKS_MAX, Math.max(isOne ? rows * LOOKS_OF_ONE : rows, this.#looks));
     const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, rows, looks)));
     this.#looks = looks * LOOKS_GROWTH;
     const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(listPlaceOf)));

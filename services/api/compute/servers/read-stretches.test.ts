@@ -100,7 +100,12 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
     cells: new Map(["east", "west"].map((name) => [name, cellOf(name)])),
   } as unknown as Parameters<typeof stretchReader>[0];
   const user = { isPart: false, attribute: "user", value: "ann" } as const;
-  const reader = (projectId: string | null, indexed: readonly IndexedFilter[] = [user]) =>
+  const marker = (number: number) => recordsOf([uuidOf(number)])[0] ?? null;
+  const reader = (
+    projectId: string | null,
+    indexed: readonly IndexedFilter[] = [user],
+    after: RequestRecord | null = null,
+  ) =>
     stretchReader(
       deps,
       {
@@ -113,9 +118,9 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
         matches: ({ server }) => server.spec.userId === "ann",
       },
       "newest-first",
-      null,
+      after,
     );
-  return { reader, calls, deps };
+  return { reader, marker, calls, deps };
 }
 
 const readAll = async (read: ReturnType<typeof stretchReader>, rows: number) => {
@@ -164,7 +169,7 @@ test("a silent cell has no server of a status, and does not make the whole list 
   const status = { isPart: false, attribute: "status", value: "SHUTOFF" } as const;
   for (const projectId of [null, "p"])
     expect((await readAll(reader(projectId, [status]), 10)).flat()).toEqual([6, 4, 2]);
-  expect(calls).toEqual(["east status 10", "east status 10"]);
+  expect(calls).toEqual(["east status 100", "east status 100"]);
 });
 
 test.each([
@@ -186,12 +191,12 @@ test.each([
   },
 );
 
-test("a project's servers are read first, and the index when few of them pass", async () => {
+test("a project's requests are read first, and the index before its servers when few of them have the value", async () => {
   const many = Array.from({ length: 60 }, (_, at) => ({ number: at + 1, cell: "east", user: at < 2 ? "ann" : "bob" }));
   const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual([2, 1]);
   // The index ends first, since it has few servers.
-  expect(calls).toEqual(["scan 20", "scan 20", "east user 20", "west user 20"]);
+  expect(calls).toEqual(["scan 20", "east user 200", "west user 200"]);
   const few = cloudOf(many.slice(0, 10));
   expect((await readAll(few.reader("p"), 20)).flat()).toEqual([2, 1]);
   expect(few.calls).toEqual(["scan 20"]);
@@ -199,25 +204,37 @@ test("a project's servers are read first, and the index when few of them pass", 
 
 test("the index of a filter is read on when its servers are rarer than those of the project, and looks at more of them each time", async () => {
   const project = Array.from({ length: 300 }, (_, at) => ({ number: at * 10, cell: "east", user: "bob" }));
-  const user = Array.from({ length: 60 }, (_, at) => ({
-    ...{ number: at * 50 + 1, cell: "east", user: "ann", project: at === 0 ? "p" : "other" },
+  const user = Array.from({ length: 260 }, (_, at) => ({
+    ...{ number: at * 12 + 1, cell: "east", user: "ann", project: at === 0 ? "p" : "other" },
   }));
   const { reader, calls } = cloudOf([...project, ...user]);
   expect((await readAll(reader("p"), 10)).flat()).toEqual([1]);
-  expect(calls).toEqual([
-    ...["scan 10", "scan 10", "east user 10", "west user 10"],
-    ...["east user 5000", "west user 5000"],
-  ]);
+  expect(calls).toEqual([...["scan 10", "east user 100", "west user 100"], ...["east user 5000", "west user 5000"]]);
 });
 
 test("a project is read on when it has fewer servers than the index", async () => {
   const project = Array.from({ length: 60 }, (_, at) => ({ number: at * 100, cell: "east", user: at ? "bob" : "ann" }));
-  const user = Array.from({ length: 600 }, (_, at) => ({
-    ...{ number: at * 10 + 1, cell: "east", user: "ann", project: "other" },
+  const user = Array.from({ length: 3_000 }, (_, at) => ({
+    ...{ number: at * 2 + 1, cell: "east", user: "ann", project: "other" },
   }));
   const { reader, calls } = cloudOf([...project, ...user]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual([0]);
-  expect(calls).toEqual(["scan 20", "scan 20", "east user 20", "west user 20", "scan 20", "scan 20"]);
+  expect(calls).toEqual(["scan 20", "east user 200", "west user 200", "scan 20", "scan 20", "scan 20"]);
+});
+
+test("a project whose requests mostly have the value is read on without a look at the index", async () => {
+  const project = Array.from({ length: 60 }, (_, at) => ({ number: at, cell: "east", user: at % 5 ? "bob" : "ann" }));
+  const { reader, calls } = cloudOf([...project, { number: 99, cell: "west", user: "ann", project: "other" }]);
+  expect((await readAll(reader("p"), 20)).flat()).toEqual(Array.from({ length: 12 }, (_, at) => 55 - at * 5));
+  expect(calls).toEqual(["scan 20", "scan 20", "scan 20", "scan 20"]);
+});
+
+test("the index of a project's list begins after the marker", async () => {
+  const many = Array.from({ length: 90 }, (_, at) => ({ number: at, cell: "east", user: at % 30 ? "bob" : "ann" }));
+  const { reader, calls, marker } = cloudOf(many);
+  expect((await readAll(reader("p", undefined, marker(61)), 20)).flat()).toEqual([60, 30, 0]);
+  expect((await readAll(reader("p", undefined, marker(60)), 20)).flat()).toEqual([30, 0]);
+  expect(calls.filter((call) => call.startsWith("scan"))).toEqual(["scan 20", "scan 20"]);
 });
 
 test("of several filters, the one whose servers are rarest is read on in each cell", async () => {
@@ -260,6 +277,6 @@ test("an order that no index has sorts the servers that an index finds in a proj
   } as unknown as ListQuery;
   const page = await listFound(deps, query, null);
   expect(numbersOf(page?.servers ?? [])).toEqual([3, 2, 1]);
-  expect(calls).toEqual(["scan 2000", "scan 100", "east user 100", "west user 100"]);
+  expect(calls).toEqual(["scan 2000", "east user 1000", "west user 1000"]);
   await expect(listFound(deps, { ...query, indexed: [] }, null)).rejects.toThrow("would have to be sorted");
 });

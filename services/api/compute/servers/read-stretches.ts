@@ -1,12 +1,14 @@
 import type { RequestOrder, RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import type { ListPosition } from "../../../../core/stores/cell/listed-servers.ts";
+import type { IndexedAttribute, ListPosition } from "../../../../core/stores/cell/listed-servers.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Cells, hydrateServers } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { attributeReader, isFurther, listPlaceOf } from "./attribute-stretches.ts";
 import { isIndexedName } from "./indexed-name.ts";
+import type { IndexedFilter } from "./list-filters.ts";
 import { isByCreation } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
-import type { ReadPlaced, ReadStretch } from "./list-stretch.ts";
+import type { ListStretch, PlacedStretch, ReadPlaced, ReadStretch } from "./list-stretch.ts";
 
 interface Deps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests" | "isRareName">;
@@ -17,10 +19,16 @@ interface Start {
   readonly marker: string | null;
   readonly after: ListPosition | null;
 }
+/** Reads the next requests of a list. */
+type ReadRecords = (
+  rows: number,
+) => Promise<Omit<PlacedStretch, "known"> & { readonly records: readonly RequestRecord[] }>;
 type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches" | "created">;
 
 /** The servers of a project, or with a name, are read one after the other while this share of them pass the filters. */
 const PASSING_SHARE_MIN = 0.1;
+/** A stretch of a project's servers, which their cells are asked about, costs as much as so many of an index, which looks at ten times as many. */
+const STRETCHES_OF_INDEX = 1.5;
 /** How many servers are read in both ways, at most, before one of them is chosen. */
 const TRIED_ROWS = 100;
 
@@ -37,17 +45,21 @@ export function stretchReader(
 ): ReadStretch {
   const inOrderFrom = (start: Start) => scanReader(deps, query, order, start);
   const { indexed, projectId, nameContains } = query;
-  const atMarker = { marker: marker?.serverUuid ?? null, after: null };
-  if (indexed.length === 0 || !isByCreation(order)) return inOrderFrom(atMarker);
+  const start = { marker: marker?.serverUuid ?? null, after: null };
+  if (indexed.length === 0 || !isByCreation(order)) return inOrderFrom(start);
   const oldestFirst = order === "oldest-first";
   const byIndexFrom = (after: ListPosition | null) =>
     attributeReader(deps, { indexed, nameContains, projectId, oldestFirst }, after, (from) =>
       inOrderFrom({ marker: null, after: from }),
     );
-  const byIndex = byIndexFrom(marker && listPlaceOf(marker));
+  const place = marker && listPlaceOf(marker);
+  const byIndex = byIndexFrom(place);
   // A cell has a list of each status of a project, too.
   const isOfProject = projectId !== null && !indexed.some(({ attribute }) => attribute === "status");
-  if (isOfProject) return firstly(inOrderFrom(atMarker), byIndexFrom, query, oldestFirst);
+  if (isOfProject) {
+    const records = recordReader(deps, query, order, start);
+    return projectReader(deps, query, records, place, { byIndex, byIndexFrom, inOrderFrom, oldestFirst });
+  }
   if (nameContains === null || !isIndexedName(nameContains)) return byIndex;
   return firstly(
     byIndex,
@@ -56,6 +68,62 @@ export function stretchReader(
     oldestFirst,
     () => deps.store.isRareName(nameContains),
   );
+}
+
+interface Ways {
+  readonly byIndex: ReadPlaced;
+  readonly byIndexFrom: (after: ListPosition | null) => ReadPlaced;
+  readonly inOrderFrom: (start: Start) => ReadPlaced;
+  readonly oldestFirst: boolean;
+}
+
+/**
+ * Reads the servers of a project one after the other, unless their requests let expect that few pass the filters: then the index is tried before any cell is asked about
+ * the project's first servers, and gone on with if it comes further at the same cost.
+ */
+function projectReader(
+  { cells }: Deps,
+  query: Asked,
+  readRecords: ReadRecords,
+  start: ListPosition | null,
+  { byIndex, byIndexFrom, inOrderFrom, oldestFirst }: Ways,
+): ReadStretch {
+  let read: ReadStretch = async (rows) => {
+    const { records, end, isLast } = await readRecords(rows);
+    const [first] = records;
+    const mayPass = records.filter(({ spec }) => hasValues(spec, query.indexed)).length;
+    const isFew = !isLast && end !== null && first !== undefined && isFewOf(mayPass, records.length);
+    if (isFew) {
+      const from = start ?? listPlaceOf(first);
+      const reach = (place: ListPosition) => Math.abs(place.createdAtMs - from.createdAtMs);
+      const tried = Math.min(rows, TRIED_ROWS);
+      const found = await byIndex(tried);
+      const share = (STRETCHES_OF_INDEX * records.length) / tried;
+      if (found.isLast || (found.end !== null && reach(found.end) * share >= reach(end))) {
+        read = byIndex;
+        return found;
+      }
+    }
+    const stretch = { known: await hydrateServers(records, cells, { withDeleted: false }), end, isLast };
+    const inOrder = inOrderFrom({ marker: null, after: end });
+    const isTried = !isLast && !isFew && end !== null && isFewPassing(stretch, query);
+    read = isTried ? furthest(inOrder, byIndexFrom(end), oldestFirst) : inOrder;
+    return stretch;
+  };
+  return (rows) => read(rows);
+}
+
+/** Whether a server that was made by this spec, and not changed since then, has the values of the filters, as far as the spec tells. */
+function hasValues(spec: ServerSpec, filters: readonly IndexedFilter[]): boolean {
+  return filters.every(({ attribute, value, otherValues = [], isPart }) => {
+    const own = specValueOf(spec, attribute);
+    return own === null || own === value || otherValues.includes(own) || (isPart && own.includes(value));
+  });
+}
+
+function specValueOf({ flavor, imageRef, userId, keyName }: ServerSpec, attribute: IndexedAttribute): string | null {
+  const values: Partial<Record<IndexedAttribute, string>> = { image: imageRef, user: userId, key: keyName };
+  return attribute === "flavor" ? (flavor?.id ?? "") : (values[attribute] ?? null);
 }
 
 /** Reads servers in one way and, if few of them pass, in the other way, too, to go on with the one that comes further. */
@@ -68,14 +136,18 @@ function firstly(
 ): ReadStretch {
   let read: ReadStretch = async (rows) => {
     const stretch = await one(rows);
-    const passing = stretch.known.filter((known) => matches === null || matches(known)).length;
     const { isLast, end } = stretch;
-    const isFew = passing < Math.max(1, stretch.known.length * PASSING_SHARE_MIN);
-    const isTried = !isLast && end !== null && isFew && (await isOtherGood());
+    const isTried = !isLast && end !== null && isFewPassing(stretch, { matches }) && (await isOtherGood());
     read = isTried ? furthest(one, otherFrom(end), oldestFirst) : one;
     return stretch;
   };
   return (rows) => read(rows);
+}
+
+const isFewOf = (passing: number, all: number): boolean => passing < Math.max(1, all * PASSING_SHARE_MIN);
+
+function isFewPassing({ known }: ListStretch, { matches }: Pick<Asked, "matches">): boolean {
+  return isFewOf(known.filter((one) => matches === null || matches(one)).length, known.length);
 }
 
 /** Reads the first stretch in both ways, and then goes on with the one that has come further. */
@@ -90,6 +162,15 @@ function furthest(one: ReadPlaced, other: ReadPlaced, oldestFirst: boolean): Rea
   return (rows) => read(rows);
 }
 
+/** Reads the servers of the requests that `recordReader` reads. */
+function scanReader(deps: Deps, query: Asked, order: RequestOrder, start: Start): ReadPlaced {
+  const read = recordReader(deps, query, order, start);
+  return async (rows) => {
+    const { records, ...stretch } = await read(rows);
+    return { ...stretch, known: await hydrateServers(records, deps.cells, { withDeleted: false }) };
+  };
+}
+
 /** How many servers of a list are compared with a name, at most, before the index of names is asked, and how many have it if very many do. */
 const NAMES_TRIED = 1_000;
 const NAMES_MANY = 4;
@@ -100,12 +181,12 @@ const NAMES_LOOKED_AT_MAX = 10_000;
  * Reads the list in its order, or those servers of it whose names have the text. A text that some of the first names have is found soon by a look at the names, while
  * the index of names would first collect all that have it.
  */
-function scanReader(
-  { store, cells }: Deps,
+function recordReader(
+  { store }: Pick<Deps, "store">,
   { projectId, nameContains, created }: Asked,
   order: RequestOrder,
   start: Start,
-): ReadPlaced {
+): ReadRecords {
   let end = start.after;
   let from = { projectId, order, ...start };
   let byName: "tried" | "looked at" | "indexed" = isIndexedName(nameContains) ? "tried" : "looked at";
@@ -141,6 +222,6 @@ function scanReader(
     }
     const last = records.at(-1);
     if (last !== undefined) end = listPlaceOf(last);
-    return { known: await hydrateServers(records, cells, { withDeleted: false }), end, isLast };
+    return { records, end, isLast };
   };
 }
