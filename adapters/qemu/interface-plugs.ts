@@ -13,10 +13,16 @@ import {
 import { hasDevice, unlessRefused } from "./volume-plugs.ts";
 
 const POLL_MS = 20;
-/** How long a guest may need to release an interface. Linux needs less than a second. */
+/** Linux needs less than a second to release an interface. */
 const RELEASE_MS = 10_000;
 
 export type NamedInterface = MachineInterface & { readonly id: string };
+
+export interface ReleaseControl {
+  readonly signal: AbortSignal;
+  /** How long a guest may need to release an interface, if not `RELEASE_MS`. */
+  readonly releaseMs?: number | undefined;
+}
 
 /**
  * Puts an interface into a guest whose QEMU exists. Does nothing if QEMU has it already. After a QemuError QEMU does not have it; after another error it
@@ -46,14 +52,18 @@ export async function plugInterface(
  * Takes an interface out of a guest whose QEMU exists. Does nothing if QEMU does not have it. The guest has to release it. Rejects with a QemuError if it
  * does not do so in time; it may do so later.
  */
-export async function unplugInterface(guest: QemuMonitor, id: string, signal: AbortSignal): Promise<void> {
-  await unplugDevice(guest, interfaceDevice(id), signal);
+export async function unplugInterface(guest: QemuMonitor, id: string, control: ReleaseControl): Promise<void> {
+  await unplugDevice(guest, interfaceDevice(id), control);
   await removeNetwork(guest, id);
 }
 
 /** Takes an interface's device out of a guest, like `unplugInterface`, and leaves its network. */
-export async function unplugDevice(guest: QemuMonitor, device: string, signal: AbortSignal): Promise<void> {
-  const untilMs = performance.now() + RELEASE_MS;
+export async function unplugDevice(
+  guest: QemuMonitor,
+  device: string,
+  { signal, releaseMs = RELEASE_MS }: ReleaseControl,
+): Promise<void> {
+  const untilMs = performance.now() + releaseMs;
   // A device that has been asked to go already refuses that while it goes.
   if (await hasDevice(guest, device)) {
     const refusal = await refusalOf(guest.execute("device_del", { id: device }));
@@ -65,7 +75,7 @@ export async function unplugDevice(guest: QemuMonitor, device: string, signal: A
     if (performance.now() > untilMs)
       throw new QemuError(
         "state",
-        `the guest did not release the interface within ${RELEASE_MS / 1_000} s: its operating system may not have booted, or cannot do that; stop the server first`,
+        `the guest did not release the interface within ${releaseMs / 1_000} s: its operating system may not have booted, or cannot do that; stop the server first`,
       );
     await delay(POLL_MS);
   }

@@ -25,9 +25,9 @@ const NEVER = new AbortController().signal;
 const PATIENT = { everyMs: 60, withinMs: 60_000 };
 const SERVER = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
 
-/** The methods by which an agent changes a guest's files and its QEMU. Questions to QEMU change nothing. */
+/** The methods by which an agent changes a guest's files and its QEMU. Questions to QEMU change nothing, and a guest that is slow is asked more of them. */
 const STEPS = ["change", "boot", "end", "execute"] as const;
-const isQuestion = (args: readonly unknown[]) => /^query-/.test(String(args[0]));
+const isQuestion = (args: readonly unknown[]) => /^(query-|qom-list$)/.test(String(args[0]));
 
 /** How many steps the agent of each directory may still take before it dies. */
 const lifetimes = new Map<string, { left: number; readonly takesLast: boolean; readonly onDeath: () => void }>();
@@ -57,9 +57,12 @@ export class MortalHost {
   driver: QemuDriver;
 
   readonly #hasVolumes: boolean;
+  readonly #releaseMs: number;
 
-  constructor(host: string, image = quickNanoImage(), { hasVolumes = false } = {}) {
+  /** `releaseMs` is how long the guest may need to release an interface: by default as long as a busy machine may need to run a guest at all. */
+  constructor(host: string, image = quickNanoImage(), { hasVolumes = false, releaseMs = PATIENT.withinMs } = {}) {
     this.#hasVolumes = hasVolumes;
+    this.#releaseMs = releaseMs;
     this.dir = makeQemuGuestsDir(image);
     this.name = { host, serverUuid: SERVER.uuid, attemptId: `${randomUUID()}/0` };
     this.driver = this.#open();
@@ -154,7 +157,7 @@ export class MortalHost {
   #open(): QemuDriver {
     const { volumes } = this.dir;
     const volumeDirs = this.#hasVolumes ? { volumeDir: volumes, volumeMounts: volumes } : {};
-    return qemuDriverIn(this.dir, { shutdownMs: 10_000, ...volumeDirs });
+    return qemuDriverIn(this.dir, { shutdownMs: 10_000, releaseMs: this.#releaseMs, ...volumeDirs });
   }
 
   async remove(): Promise<void> {

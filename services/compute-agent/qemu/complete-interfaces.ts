@@ -1,4 +1,9 @@
-import { type NamedInterface, plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
+import {
+  type NamedInterface,
+  plugInterface,
+  type ReleaseControl,
+  unplugInterface,
+} from "../../../adapters/qemu/interface-plugs.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { unlessAborted } from "../../../runtime/unless-aborted.ts";
@@ -15,7 +20,8 @@ type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" 
  * When the signal is raised, it rejects at once, also while QEMU is silent. Then the guest and its record are no longer touched, apart from the command that QEMU was given last,
  * and the links to the metadata address that are being opened.
  */
-export async function completeInterfaces(guest: CompletedGuest, signal: AbortSignal): Promise<void> {
+export async function completeInterfaces(guest: CompletedGuest, control: ReleaseControl): Promise<void> {
+  const { signal } = control;
   const monitor = await changeableMonitor(guest, signal);
   if (monitor === null) return;
   const { machine } = guest.record;
@@ -35,7 +41,7 @@ export async function completeInterfaces(guest: CompletedGuest, signal: AbortSig
     if (one.isLeaving !== true && whyUnfit(machine, one) === null) await isDone(plugInterface(monitor, machine, one));
   await unlessAborted(guest.serveMetadata(), signal);
   const release = async (one: NamedInterface) =>
-    (await isDone(unplugInterface(monitor, one.id, signal))) ? [one.id] : [];
+    (await isDone(unplugInterface(monitor, one.id, control))) ? [one.id] : [];
   const leaving = named.filter(({ isLeaving }) => isLeaving === true);
   // Nothing may go on beside what comes next, so the end of all is awaited.
   const ends = await Promise.allSettled(leaving.map(release));

@@ -3,6 +3,7 @@ import { hostDeviceId } from "../../../adapters/qemu/host-devices.ts";
 import {
   type NamedInterface,
   plugInterface,
+  type ReleaseControl,
   unplugDevice,
   unplugInterface,
 } from "../../../adapters/qemu/interface-plugs.ts";
@@ -23,12 +24,12 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 export async function changeInterfaces(
   guest: QemuGuest,
   wanted: readonly GuestInterface[],
-  { bridge, functions, signal }: InterfaceControl,
+  { bridge, functions, ...release }: InterfaceControl,
 ): Promise<void> {
   const present = namedInterfaces(guest.record.machine).map(staying);
-  const emulated = await followPorts(guest, wanted, { functions, signal });
+  const emulated = await followPorts(guest, wanted, { functions, ...release });
   const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
-  await give(guest, desired, signal);
+  await give(guest, desired, release);
 }
 
 /**
@@ -48,13 +49,13 @@ export async function addInterfaces(
     .filter((one) => !present.some((has) => isOfPort(has, one)))
     .map((one) => interfaceOf(one, bridge));
   const reasonOf = (one: NamedInterface) => whyUnfit(machine, one);
-  await give(guest, [...present, ...lacking.filter((one) => reasonOf(one) === null)], signal);
+  await give(guest, [...present, ...lacking.filter((one) => reasonOf(one) === null)], { signal });
   const unfit = lacking.find((one) => reasonOf(one) !== null);
   if (unfit !== undefined) throw new QemuError("state", reasonOf(unfit) ?? "");
 }
 
 /** Gives the guest these interfaces and no others. Those that it has already are as in its record. */
-async function give(guest: QemuGuest, desired: readonly NamedInterface[], signal: AbortSignal): Promise<void> {
+async function give(guest: QemuGuest, desired: readonly NamedInterface[], control: ReleaseControl): Promise<void> {
   const { machine, receives, isSuspended } = guest.record;
   const recorded = namedInterfaces(machine);
   const present = recorded.map((one) => desired.find(({ id }) => id === one.id) ?? staying(one));
@@ -74,17 +75,18 @@ async function give(guest: QemuGuest, desired: readonly NamedInterface[], signal
   for (const one of removed) {
     await record(left.map((other) => (other === one ? { ...one, isLeaving: true } : other)));
     try {
-      await unplugInterface(guest, one.id, signal);
+      await unplugInterface(guest, one.id, control);
     } catch (error) {
-      // The caller hears that the guest keeps the interface. Only an agent that ends in the middle leaves the mark.
-      await record(left);
+      // The caller hears that the guest keeps the interface, and why. Only an agent that ends in the middle leaves the mark, and a record that cannot be written now: the next
+      // order corrects it.
+      await record(left).catch(() => undefined);
       throw error;
     }
     left = left.filter((other) => other !== one);
     await record(left);
   }
   for (const one of desired) {
-    signal.throwIfAborted();
+    control.signal.throwIfAborted();
     const before = left;
     if (!left.includes(one)) {
       left = [...left, one];
@@ -94,7 +96,7 @@ async function give(guest: QemuGuest, desired: readonly NamedInterface[], signal
       await plugInterface(guest, machine, one);
     } catch (error) {
       // If QEMU cannot be asked now, the record keeps the interface, which the guest may have.
-      if (error instanceof QemuError) await record(before);
+      if (error instanceof QemuError) await record(before).catch(() => undefined);
       throw error;
     }
   }
@@ -102,10 +104,9 @@ async function give(guest: QemuGuest, desired: readonly NamedInterface[], signal
   await guest.serveMetadata();
 }
 
-export interface InterfaceControl {
+export interface InterfaceControl extends ReleaseControl {
   readonly bridge: string | null;
   readonly functions: GuestFunctions;
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -115,7 +116,7 @@ export interface InterfaceControl {
 async function followPorts(
   guest: QemuGuest,
   wanted: readonly GuestInterface[],
-  { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
+  { functions, ...release }: Omit<InterfaceControl, "bridge">,
 ): Promise<readonly GuestInterface[]> {
   const { pinning } = guest.record;
   const direct = portFunctions(pinning?.devices);
@@ -127,7 +128,7 @@ async function followPorts(
   );
   if (!isDeepStrictEqual(devices, pinning.devices)) await guest.change({ pinning: { ...pinning, devices } });
   for (const device of direct.filter(({ port }) => wanted.every(({ portId }) => portId !== port.portId)))
-    await giveBack(guest, device, { functions, signal });
+    await giveBack(guest, device, { functions, ...release });
   return wanted.filter(({ portId }) => !isDirect.has(portId));
 }
 
@@ -168,12 +169,12 @@ function asConnected(device: PortFunction, wanted: readonly GuestInterface[]): P
 async function giveBack(
   guest: QemuGuest,
   device: PortFunction,
-  { functions, signal }: Pick<InterfaceControl, "functions" | "signal">,
+  { functions, ...release }: Omit<InterfaceControl, "bridge">,
 ): Promise<void> {
   const { pinning } = guest.record;
   const devices = pinning?.devices ?? [];
   if (pinning === undefined) return;
-  if (await mayChangeDevices(guest, "interfaces")) await unplugDevice(guest, hostDeviceId(devices, device), signal);
+  if (await mayChangeDevices(guest, "interfaces")) await unplugDevice(guest, hostDeviceId(devices, device), release);
   await functions.release(guest, [device]);
   const left = devices.filter((one) => deviceName(one) !== device.address);
   await guest.change({ pinning: { ...pinning, devices: left } });

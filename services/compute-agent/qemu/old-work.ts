@@ -20,6 +20,8 @@ interface OldWorkDeps {
   readonly volumes: VolumeFiles | null;
   /** Called for each guest that lacks volumes of its record and cannot get them. */
   readonly onVolumesLeft: (guest: GuestName, error: unknown) => void;
+  /** How long a guest may need to release an interface. */
+  readonly releaseMs?: number | undefined;
   /** Called for each guest whose interfaces differ from its record and cannot be changed. */
   readonly onInterfacesLeft: (guest: GuestName, error: unknown) => void;
 }
@@ -141,11 +143,11 @@ export class OldWork {
     const isKnown = () => this.#ending.has(key) && !this.#closing.signal.aborted;
     this.#uncompared.delete(key);
     this.#completing.set(key, order);
-    const { volumes, onVolumesLeft, onInterfacesLeft } = this.#deps;
+    const { volumes, releaseMs, onVolumesLeft, onInterfacesLeft } = this.#deps;
     const signal = AbortSignal.any([this.#closing.signal, order.signal]);
     const parts = [
       { complete: () => completeVolumes(guest, volumes, signal), onLeft: onVolumesLeft },
-      { complete: () => completeInterfaces(guest, signal), onLeft: onInterfacesLeft },
+      { complete: () => completeInterfaces(guest, { signal, releaseMs }), onLeft: onInterfacesLeft },
     ];
     try {
       for (const { complete, onLeft } of parts) {

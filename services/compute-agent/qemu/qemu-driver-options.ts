@@ -32,6 +32,8 @@ export interface QemuDriverOptions extends Omit<FunctionsOptions, "dirs"> {
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
   readonly pressAgainMs: number;
+  /** How long a guest may need to release an interface. The default suits operating systems. */
+  readonly releaseMs?: number | undefined;
   /** How long a destination may be silent when it is asked for the disks that it has prepared. */
   readonly disksAnswerMs?: number | undefined;
   /** The limit for the memory of a live move. When it is absent, there is no limit. */

@@ -104,6 +104,7 @@ export class QemuDriver implements Driver {
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.endCalledOff(name));
     this.#oldWork = new OldWork({
       ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff, volumes: this.#volumes },
+      releaseMs: options.releaseMs,
       onUnknown: (name, error) => options.onUnknown?.(name, error),
       onVolumesLeft: (name, error) => options.onVolumesLeft?.(name, error),
       onInterfacesLeft: (name, error) => options.onInterfacesLeft?.(name, error),
@@ -274,7 +275,8 @@ export class QemuDriver implements Driver {
     const { bridge } = await this.#options.defaults();
     // An interface may still be leaving the guest. A guest that was given the same one meanwhile would lose it, so the release is awaited.
     const guest = await this.#oldWork.atRest(name, { signal });
-    await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal });
+    const { releaseMs } = this.#options;
+    await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal, releaseMs });
   }
 
   async addInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
