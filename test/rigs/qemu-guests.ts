@@ -46,13 +46,20 @@ export function whyNotTwoCpus(): string | null {
 export async function interfacesInQemu(dir: string): Promise<{ readonly macs: string[]; readonly ends: string[] }> {
   const client = await QmpClient.connect(join(dir, GUEST_FILES.monitor));
   try {
-    const shown = await client.execute("human-monitor-command", { "command-line": "info network" });
-    const found = [...String(shown).matchAll(/(\S+): index=\d+,type=(\w+)(?:.*macaddr=([0-9a-f:]+))?/g)];
-    const ends = found.filter(([, , type]) => type !== "nic").map(([, name = ""]) => name);
-    return { macs: found.flatMap(([, , , mac]) => mac ?? []).sort(), ends };
+    return await interfacesShown(client);
   } finally {
     client.close();
   }
+}
+
+/** The same, over a connection to the QEMU's monitor. */
+export async function interfacesShown(
+  client: Pick<QmpClient, "execute">,
+): Promise<{ readonly macs: string[]; readonly ends: string[] }> {
+  const shown = await client.execute("human-monitor-command", { "command-line": "info network" });
+  const found = [...String(shown).matchAll(/(\S+): index=\d+,type=(\w+)(?:.*macaddr=([0-9a-f:]+))?/g)];
+  const ends = found.filter(([, , type]) => type !== "nic").map(([, name = ""]) => name);
+  return { macs: found.flatMap(([, , , mac]) => mac ?? []).sort(), ends };
 }
 
 /** Whether the QEMU in a guest's directory has the file open. */

@@ -16,6 +16,8 @@ export async function changeableMonitor(
 ): Promise<QemuMonitor | null> {
   const { isSuspended, receives, handedTo } = guest.record;
   if (isSuspended || receives !== null || handedTo !== null) return null;
+  // The state would connect an agent that ends to QEMU again, which serves one at a time.
+  signal.throwIfAborted();
   const monitor: QemuMonitor = {
     async execute(...command) {
       signal.throwIfAborted();

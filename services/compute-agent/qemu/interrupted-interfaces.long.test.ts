@@ -1,12 +1,23 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { QmpClient } from "../../../adapters/qemu/qmp-client.ts";
+import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
 import { MortalHost, makeMortal } from "../../../test/rigs/mortal-host.ts";
-import { obligingNanoImage, quickNanoImage, ticksSinceBoot, whyNoQemu } from "../../../test/rigs/qemu-guests.ts";
+import {
+  interfacesShown,
+  obligingNanoImage,
+  quickNanoImage,
+  ticksSinceBoot,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
 import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
 const TEST_MS = 600_000;
+const PATIENT = { everyMs: 20, withinMs: 60_000 };
 /** No change of interfaces has more steps than this. */
 const STEPS_MAX = 40;
 /** For guests that do not release an interface, however long they are given. */
@@ -35,6 +46,15 @@ const macsOf = (ports: readonly Port[]) => ports.map(({ macAddress }) => macAddr
 /** What the agent recorded of the interfaces, and whether the guest was asked to release them. */
 const recorded = (host: MortalHost) =>
   readGuestRecord(host.guest.dir)?.machine.interfaces.map(({ mac, isLeaving }) => (isLeaving ? `${mac} leaves` : mac));
+
+/** How many devices the guest's QEMU was given. */
+const plugs = (host: MortalHost) => {
+  const { calls, contexts } = vi.mocked(QemuGuest.prototype.execute).mock;
+  return calls.filter(
+    ([command], index) =>
+      command === "device_add" && (contexts[index] as QemuGuest | undefined)?.dir === host.guest.dir,
+  ).length;
+};
 
 /** The changes of interfaces that the agent's last process left have ended: an order waits for them. */
 const atRest = (host: MortalHost) => host.driver.power(host.name, "unpause", NEVER);
@@ -117,20 +137,45 @@ describe.skipIf(skipped !== null)(
       TEST_MS,
     );
 
-    test(
-      "long after a guest did not release one gives it back to the guest, whose server keeps it",
-      async () => {
+    test.each(["gives", "leaves its successor to give"])(
+      "long after a guest did not release one %s it back to the guest, whose server keeps it",
+      async (who) => {
         const host = await booted(obligingNanoImage(), { releaseMs: IN_VAIN_MS });
         await giving([FIRST])(host, host.driver);
         await host.driver.power(host.name, "pause", NEVER);
         await expect(giving([])(host, host.driver)).rejects.toThrow("release");
         expect(recorded(host)).toEqual([FIRST.macAddress]);
         // The guest heard of it all the same, and releases the interface as soon as it can.
-        await host.driver.power(host.name, "unpause", NEVER);
-        await host.ticksAfter(host.guest.ticks.length);
-        await host.replaceAgent("running");
+        if (who === "gives") {
+          const before = plugs(host);
+          await host.driver.power(host.name, "unpause", NEVER);
+          await eventually("the interface's return", () => plugs(host) > before, PATIENT);
+        } else {
+          await host.replaceAgent("running", async () => {
+            const qemu = await QmpClient.connect(join(host.guest.dir, GUEST_FILES.monitor));
+            await qemu.execute("cont");
+            await eventually("the release", async () => (await interfacesShown(qemu)).macs.length === 0, PATIENT);
+            qemu.close();
+          });
+        }
         await atRest(host);
         expect(await host.interfaces("running")).toEqual({ inQemu: [FIRST.macAddress], recorded: [FIRST.macAddress] });
+      },
+      TEST_MS,
+    );
+
+    test(
+      "and the guest releases one only when its successor has given that up, loses the rest of it then",
+      async () => {
+        const host = await booted(obligingNanoImage(), { releaseMs: IN_VAIN_MS });
+        await giving([FIRST, SECOND])(host, host.driver);
+        // The guest is asked, and cannot answer.
+        await host.driver.power(host.name, "pause", NEVER);
+        await host.dieAt({ step: 2, takesLast: false }, "paused", (driver) => giving([FIRST])(host, driver));
+        await atRest(host);
+        await eventually("the release", () => recorded(host)?.length === 1, PATIENT);
+        expect(await host.interfaces("running")).toEqual({ inQemu: [FIRST.macAddress], recorded: [FIRST.macAddress] });
+        await goesOnUnbroken(host);
       },
       TEST_MS,
     );

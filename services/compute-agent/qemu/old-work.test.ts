@@ -42,22 +42,28 @@ beforeEach(async () => {
   fileOf = async () => ({ path: "/volumes/one", format: "raw" });
   isUnread = false;
   reading = Promise.resolve();
+  work = makeWork();
+});
+
+function makeWork({ releaseMs }: { readonly releaseMs?: number } = {}): OldWork {
   const findLeft = async () => {
     await reading;
     isUnread = false;
     return guest;
   };
   const guests = { findLeft, existing: async () => guest, isUnread: () => isUnread };
-  work = new OldWork({
+  return new OldWork({
+    clock,
+    releaseMs,
     guests: guests as unknown as KnownGuests,
-    snapshots: new SnapshotStore(dir, ".qcow2", images),
+    snapshots: new SnapshotStore(guest.dir, ".qcow2", images),
     calledOff: new CalledOffMoves(clock, async () => undefined),
     onUnknown: (_, error) => unknown.push(error),
     volumes: { fileOf: () => fileOf() } as unknown as VolumeFiles,
     onVolumesLeft: (_, error) => lacking.push(error),
     onInterfacesLeft: (_, error) => kept.push(error),
   });
-});
+}
 
 /** Lets all calls to the directory of images hang. */
 function hang(): () => void {
@@ -204,6 +210,77 @@ describe("a guest that an agent has asked to release two interfaces before it di
       expect(interfaces()).toEqual([]);
     },
   );
+
+  describe("and releases one of them", () => {
+    /** The guest has kept both, and the agent has given up. */
+    beforeEach(async () => {
+      work = makeWork({ releaseMs: 0 });
+      await work.endOfLastProcess(NAME);
+      expect([interfaces(), kept.length]).toEqual([[first, second], 1]);
+      changes = [];
+    });
+    const release = (id: string) => {
+      devices.delete(`${id}-device`);
+      work.released(NAME, `${id}-device`);
+    };
+
+    test("later, loses the rest of it at once", async () => {
+      release(first);
+      await expect.poll(interfaces).toEqual([second]);
+      expect(changes).toContain(`netdev_del ${first}`);
+    });
+
+    test("while an order is carried out, loses the rest of it at the order's end, and not before", async () => {
+      const end = Promise.withResolvers<void>();
+      const ordered = work.order(NAME, {}, () => end.promise);
+      await new Promise((resolve) => setImmediate(resolve));
+      release(first);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([changes, interfaces()]).toEqual([[], [first, second]]);
+      end.resolve();
+      await ordered;
+      await expect.poll(interfaces).toEqual([second]);
+    });
+
+    test("by an order that has waited for this, is not looked at again", async () => {
+      await work.order(NAME, {}, async () => {
+        release(first);
+        const { machine } = guest.record;
+        await guest.change({
+          machine: { ...machine, interfaces: machine.interfaces.filter(({ id }) => id !== first) },
+        });
+      });
+      await work.atRest(NAME);
+      expect([changes, interfaces()]).toEqual([[], [second]]);
+    });
+
+    test("again and again, is compared once a minute, and otherwise by its next order", async () => {
+      release(first);
+      await expect.poll(interfaces).toEqual([second]);
+      changes = [];
+      release(second);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([changes, interfaces()]).toEqual([[], [second]]);
+      await work.atRest(NAME);
+      expect(interfaces()).toEqual([]);
+    });
+
+    test("gets back one that its server keeps", async () => {
+      const { machine } = guest.record;
+      const staying = machine.interfaces.map(({ isLeaving: _, ...one }) => one);
+      await guest.change({ machine: { ...machine, interfaces: staying } });
+      release(first);
+      await expect.poll(() => changes).toContain(`device_add ${first}-device`);
+      expect(interfaces()).toEqual([first, second]);
+    });
+
+    test("when its agent ends, leaves it to the next process", async () => {
+      work.close();
+      release(first);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([changes, interfaces()]).toEqual([[], [first, second]]);
+    });
+  });
 
   test("is left alone when it is destroyed", async () => {
     const ended = work.endOfLastProcess(NAME);

@@ -1,16 +1,25 @@
+import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { interfaceDevice } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { deviceOf } from "../../../adapters/qemu/volume-plugs.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
 import { completeInterfaces } from "./complete-interfaces.ts";
 import { completeVolumes } from "./complete-volumes.ts";
+import { namedInterfaces } from "./guest-interfaces.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import type { KnownGuests } from "./known-guests.ts";
 import { endOldSnapshot } from "./snapshot-guest.ts";
 
+/** A guest can release devices as often as it likes. Within this time it is compared once with its record for that; then its next order does so. */
+const RELEASED_MS = 60_000;
+
 interface OldWorkDeps {
+  readonly clock: Clock;
   readonly guests: KnownGuests;
   readonly snapshots: SnapshotStore;
   readonly calledOff: CalledOffMoves;
@@ -28,7 +37,8 @@ interface OldWorkDeps {
 
 /**
  * What was begun for guests and has no end: the moves and the copies of disks of the agent's last process, of which a conductor repeats its orders, and those that could not be
- * ended when they failed; and the changes of interfaces of the last process, which nobody repeats, and volumes that the guest lacks, so they are completed. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
+ * ended when they failed; and the changes of interfaces of the last process, which nobody repeats, and volumes that the guest lacks, so they are completed. A guest may release a
+ * device when everybody has stopped waiting for it: then it is completed, too. Each guest's are ended once at a time, since two ends of one would change the guest beside each other.
  */
 export class OldWork {
   readonly #deps: OldWorkDeps;
@@ -40,6 +50,12 @@ export class OldWork {
   readonly #skipping = new Set<string>();
   /** The guests whose volumes and interfaces could not be compared with the record yet, since their QEMU did not answer, or an order came before. */
   readonly #uncompared = new Set<string>();
+  /** How many orders of a guest are being carried out. */
+  readonly #ordered = new Map<string, number>();
+  /** The devices that guests have released while somebody was changing the guest, who may have waited for that. */
+  readonly #released = new Map<string, Set<string>>();
+  /** When guests were compared with their record last because they had released a device. */
+  readonly #comparedAtMs = new Map<string, number>();
   readonly #closing = new AbortController();
 
   constructor(deps: OldWorkDeps) {
@@ -81,6 +97,39 @@ export class OldWork {
     }
   }
 
+  /** Carries out an order with the guest, as soon as that is at rest. */
+  order<Done>(
+    name: GuestName,
+    options: { readonly skipsDevices?: boolean; readonly signal?: AbortSignal },
+    carryOut: (guest: QemuGuest) => Promise<Done>,
+  ): Promise<Done> {
+    return this.during(name, async () => carryOut(await this.atRest(name, options)));
+  }
+
+  /** Carries out an order of the guest. What the guest releases meanwhile is the order's, unless the guest's record names it at the end. */
+  async during<Done>(name: GuestName, carryOut: () => Promise<Done>): Promise<Done> {
+    const key = keyOf(name);
+    this.#ordered.set(key, (this.#ordered.get(key) ?? 0) + 1);
+    try {
+      return await carryOut();
+    } finally {
+      const others = (this.#ordered.get(key) ?? 1) - 1;
+      if (others > 0) this.#ordered.set(key, others);
+      else this.#ordered.delete(key);
+      this.#lookAtReleased(name);
+    }
+  }
+
+  /**
+   * Called when the guest's QEMU has released a device. If nobody waits for that any longer, and the guest's record names the device still, the guest is compared with its record:
+   * it loses the rest of an interface that it was to release, and gets back what its server has.
+   */
+  released(name: GuestName, device: string): void {
+    const key = keyOf(name);
+    this.#released.set(key, (this.#released.get(key) ?? new Set()).add(device));
+    this.#lookAtReleased(name);
+  }
+
   /** Ends a live move of the guest that was called off, between the guest's orders. Rejects if that cannot be done now. */
   async endCalledOff(name: GuestName): Promise<void> {
     await this.#ending.get(keyOf(name))?.catch(() => undefined);
@@ -101,7 +150,7 @@ export class OldWork {
   /** Leaves the old work of a guest that is being destroyed to its own end. */
   forget(name: GuestName): void {
     this.#ending.delete(keyOf(name));
-    this.#uncompared.delete(keyOf(name));
+    for (const known of [this.#uncompared, this.#released, this.#comparedAtMs]) known.delete(keyOf(name));
     this.#completing.get(keyOf(name))?.abort(new Error("the guest is destroyed"));
   }
 
@@ -130,6 +179,26 @@ export class OldWork {
       return;
     }
     await this.#completeDevices(name, guest);
+  }
+
+  #lookAtReleased(name: GuestName): void {
+    const key = keyOf(name);
+    const devices = this.#released.get(key);
+    // Those that change the guest now look at their end.
+    if (devices === undefined || this.#ordered.has(key) || this.#ending.has(key)) return;
+    if (this.#closing.signal.aborted) return;
+    this.#released.delete(key);
+    const { guests, clock } = this.#deps;
+    const complete = async () => {
+      const guest = await guests.existing(name);
+      if (!devicesOf(guest.record).some((device) => devices.has(device))) return;
+      this.#uncompared.add(key);
+      if (clock.monotonic() - (this.#comparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < RELEASED_MS) return;
+      this.#comparedAtMs.set(key, clock.monotonic());
+      await this.#completeDevices(name, guest);
+    };
+    // A guest that cannot be found has nothing to complete.
+    this.#once(name, complete).catch(() => undefined);
   }
 
   /** Never rejects: a guest without one of its volumes or interfaces obeys its orders all the same. */
@@ -176,11 +245,19 @@ export class OldWork {
     const ending = Promise.resolve()
       .then(end)
       .finally(() => {
-        if (this.#ending.get(key) === ending) this.#ending.delete(key);
+        if (this.#ending.get(key) !== ending) return;
+        this.#ending.delete(key);
+        this.#lookAtReleased(name);
       });
     this.#ending.set(key, ending);
     return ending;
   }
 }
+
+/** QEMU's names of the devices that the record gives the guest. */
+const devicesOf = ({ machine, volumes = [] }: GuestRecord): readonly string[] => [
+  ...namedInterfaces(machine).map(({ id }) => interfaceDevice(id)),
+  ...volumes.map(({ volumeId }) => deviceOf(volumeId)),
+];
 
 const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -103,6 +103,7 @@ export class QemuDriver implements Driver {
     this.#trimmer = new ConsoleTrimmer(options.clock, dirs.storage, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#oldWork.endCalledOff(name));
     this.#oldWork = new OldWork({
+      clock: options.clock,
       ...{ guests: this.#guests, snapshots: this.#snapshots, calledOff: this.#calledOff, volumes: this.#volumes },
       releaseMs: options.releaseMs,
       onUnknown: (name, error) => options.onUnknown?.(name, error),
@@ -217,18 +218,23 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    await startGuest(await this.#oldWork.atRest(name, { skipsDevices: true, signal }), this.#power(signal));
+    await this.#oldWork.order(name, { skipsDevices: true, signal }, (guest) => startGuest(guest, this.#power(signal)));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
     const skipsDevices = WITHOUT_DEVICES.includes(verb);
-    const guest = await this.#oldWork.atRest(name, { skipsDevices, signal });
-    const isWanted = verb === "hard-reboot" && interfaces != null;
-    const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
-    return changePower(guest, verb, { ...this.#power(signal), wanted });
+    return this.#oldWork.order(name, { skipsDevices, signal }, async (guest) => {
+      const isWanted = verb === "hard-reboot" && interfaces != null;
+      const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
+      return changePower(guest, verb, { ...this.#power(signal), wanted });
+    });
   }
 
-  async handOff(
+  handOff(order: HandOffOrder, signal: AbortSignal, onProgress: (progress: TransferProgress) => void): Promise<void> {
+    return this.#oldWork.during(order, () => this.#handOff(order, signal, onProgress));
+  }
+
+  async #handOff(
     order: HandOffOrder,
     signal: AbortSignal,
     onProgress: (progress: TransferProgress) => void,
@@ -250,43 +256,39 @@ export class QemuDriver implements Driver {
   }
 
   async rescue(name: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
-    await rescueGuest(await this.#oldWork.atRest(name, { signal }), image, {
-      ...this.#power(signal),
-      images: this.#images,
-    });
+    const control = { ...this.#power(signal), images: this.#images };
+    await this.#oldWork.order(name, { signal }, (guest) => rescueGuest(guest, image, control));
   }
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
-    await giveVolume(await this.#oldWork.atRest(name, { signal }), volume, { files: this.#volumes, signal });
+    const files = this.#volumes;
+    await this.#oldWork.order(name, { signal }, (guest) => giveVolume(guest, volume, { files, signal }));
   }
 
   async changeVolume(name: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
-    await changeGuestVolume(await this.#oldWork.atRest(name, { signal }), volume, step, {
-      files: this.#volumes,
-      signal,
-    });
+    const files = this.#volumes;
+    await this.#oldWork.order(name, { signal }, (guest) => changeGuestVolume(guest, volume, step, { files, signal }));
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
-    await takeVolume(await this.#oldWork.atRest(name, { signal }), volumeId, signal);
+    await this.#oldWork.order(name, { signal }, (guest) => takeVolume(guest, volumeId, signal));
   }
 
   async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
     // An interface may still be leaving the guest. A guest that was given the same one meanwhile would lose it, so the release is awaited.
-    const guest = await this.#oldWork.atRest(name, { signal });
-    const { releaseMs } = this.#options;
-    await changeInterfaces(guest, interfaces, { bridge, functions: this.#functions, signal, releaseMs });
+    const control = { bridge, functions: this.#functions, signal, releaseMs: this.#options.releaseMs };
+    await this.#oldWork.order(name, { signal }, (guest) => changeInterfaces(guest, interfaces, control));
   }
 
   async addInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { bridge } = await this.#options.defaults();
-    await addInterfaces(await this.#oldWork.atRest(name, { signal }), interfaces, { bridge, signal });
+    await this.#oldWork.order(name, { signal }, (guest) => addInterfaces(guest, interfaces, { bridge, signal }));
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
-    const guest = await this.#oldWork.atRest(name, { signal });
-    await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
+    const control = { images: this.#snapshots, program: this.#options.program, signal };
+    await this.#oldWork.order(name, { signal }, (guest) => snapshotGuest(guest, imageId, control));
   }
 
   /** A guest that has not started yet has no log, and so has written nothing. */
@@ -341,8 +343,11 @@ export class QemuDriver implements Driver {
 
   /** Tells the agent of a guest that has ended, and of a QEMU that is gone. */
   #heardFrom({ host, serverUuid, attemptId }: GuestName): (event: QmpEvent | null) => void {
+    const name = { host, serverUuid, attemptId };
     return (event) => {
-      if (event === null || ENDINGS.includes(event.name)) this.#onChanged({ host, serverUuid, attemptId });
+      if (event === null || ENDINGS.includes(event.name)) this.#onChanged(name);
+      else if (event.name === "DEVICE_DELETED" && event.data.device !== undefined)
+        this.#oldWork.released(name, String(event.data.device));
     };
   }
 
