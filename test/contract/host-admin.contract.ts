@@ -8,6 +8,7 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { type Transition, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { INSTANCE, inventory, spec, tree } from "../rigs/ledger-builders.ts";
 import {
   conductorId,
@@ -25,6 +26,8 @@ export interface HostAdminSubject {
   readonly admin: HostAdminStore;
   readonly ledger: Ledger;
   readonly cell: CellStore;
+  /** Advances a clock that stands still. */
+  advance(): void;
   close(): Promise<void>;
 }
 
@@ -219,10 +222,22 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       if (first === undefined) throw new Error("no task was taken");
       const ended = { taskId: taskId(1), serverUuid: serverId(1), epoch: first.epoch, selection: 0 };
       await subject.cell.commitActive([ended]);
+      const renewedAtMs = expect.any(Number);
       expect(await admin.conductors()).toEqual([
-        { id: "00000000-0000-4000-8000-00000000000c", name: "here", alive: true, tasks: 1 },
-        { id: "00000000-0000-4000-8000-00000000000d", name: "gone", alive: false, tasks: 0 },
+        { id: "00000000-0000-4000-8000-00000000000c", name: "here", alive: true, renewedAtMs, tasks: 1 },
+        { id: "00000000-0000-4000-8000-00000000000d", name: "gone", alive: false, renewedAtMs, tasks: 0 },
       ]);
+    });
+
+    test("a conductor shows when it last renewed its lease", async () => {
+      const conductor = { id: "00000000-0000-4000-8000-00000000000c", name: "here", leaseMs: 60_000 };
+      const renewedAt = async () => {
+        subject.advance();
+        await subject.cell.renewLease(conductor);
+        return (await admin.conductors()).find(({ id }) => id === conductor.id)?.renewedAtMs ?? 0;
+      };
+      const first = await renewedAt();
+      await eventually("a later time", async () => (await renewedAt()) > first);
     });
 
     test("disabling writes the row, its reason and the root's trait together, and a report keeps the trait", async () => {

@@ -126,6 +126,8 @@ export class CellState {
   readonly conductorNames = new Map<string, string>();
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
+  /** When each conductor last renewed its lease. */
+  readonly leaseRenewals = new Map<string, number>();
 
   /** Returns a function that restores all rows as they are now. Cost: copies all rows, twice. */
   remember(): () => void {
@@ -161,6 +163,7 @@ export class CellState {
       this.compared,
       this.conductorNames,
       this.leases,
+      this.leaseRenewals,
     ] as (Map<string, unknown> | Set<unknown>)[];
   }
 

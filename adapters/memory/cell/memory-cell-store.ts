@@ -163,11 +163,14 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
 
   async renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
     this.cell.conductorNames.set(conductor.id, conductor.name);
-    this.cell.leases.set(conductor.id, this.clock.now() + conductor.leaseMs);
+    const nowMs = this.clock.now();
+    this.cell.leases.set(conductor.id, nowMs + conductor.leaseMs);
+    this.cell.leaseRenewals.set(conductor.id, nowMs);
   }
 
   async giveUpLease(conductorId: string): Promise<void> {
     this.cell.leases.delete(conductorId);
+    this.cell.leaseRenewals.delete(conductorId);
   }
 
   async takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {

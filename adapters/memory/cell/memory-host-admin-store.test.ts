@@ -5,6 +5,7 @@ import { MemoryLedger } from "./memory-ledger.ts";
 
 hostAdminContract("memory", async () => {
   const ledger = new MemoryLedger();
-  const cell = new MemoryCellStore({ clock: new ManualClock(), ledger });
-  return { ledger, cell, admin: cell.hostAdmin(), close: async () => undefined };
+  const clock = new ManualClock();
+  const cell = new MemoryCellStore({ clock, ledger });
+  return { ledger, cell, admin: cell.hostAdmin(), advance: () => clock.advance(1), close: async () => undefined };
 });

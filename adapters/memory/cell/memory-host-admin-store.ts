@@ -55,6 +55,7 @@ export class MemoryHostAdminStore implements HostAdminStore {
     return Array.from(this.#cell.leases, ([id, untilMs]) => ({
       ...{ id, name: this.#cell.conductorNames.get(id) ?? id },
       alive: untilMs > nowMs,
+      renewedAtMs: this.#cell.leaseRenewals.get(id) ?? null,
       tasks: open.filter(({ owner }) => owner === id).length,
     })).sort((a, b) => compare(a.id, b.id));
   }
@@ -129,6 +130,7 @@ export class MemoryHostAdminStore implements HostAdminStore {
     const untilMs = this.#cell.leases.get(id);
     if (untilMs === undefined || untilMs > this.#clock.now()) return false;
     this.#cell.leases.delete(id);
+    this.#cell.leaseRenewals.delete(id);
     return this.#cell.conductorNames.delete(id);
   }
 

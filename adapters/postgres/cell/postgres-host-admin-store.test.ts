@@ -24,7 +24,8 @@ hostAdminContract("Postgres", async () => {
   await emptyCellTables(pool);
   await pool.query("truncate ratio_overrides, reported_ratios");
   const admin = new PostgresHostAdminStore(pool);
-  return { admin, ledger: new PostgresLedger(pool), cell: new PostgresCellStore(pool), close: async () => undefined };
+  const stores = { admin, ledger: new PostgresLedger(pool), cell: new PostgresCellStore(pool) };
+  return { ...stores, advance: () => undefined, close: async () => undefined };
 });
 
 test("when reports, ratios, disabling, aggregates and claims come at once, the operators' settings hold, and nothing deadlocks", async () => {

@@ -26,6 +26,10 @@ interface AdminHostRow {
   readonly hypervisor: Partial<HypervisorFacts>;
 }
 
+interface ConductorRow extends Omit<ConductorSighting, "renewedAtMs"> {
+  readonly renewed_at_ms: number | null;
+}
+
 interface OperatorStateRow {
   readonly name: string;
   readonly root_provider: string;
@@ -88,15 +92,16 @@ export class PostgresHostAdminStore implements HostAdminStore {
     }));
   }
 
-  conductors(): Promise<readonly ConductorSighting[]> {
-    return queryStored<ConductorSighting>(this.#pool, {
+  async conductors(): Promise<readonly ConductorSighting[]> {
+    const rows = await queryStored<ConductorRow>(this.#pool, {
       name: "conductors",
-      text: `select id, name, lease_expires_at > now() as alive, coalesce(t.tasks, 0)::integer as tasks
+      text: `select id, name, lease_expires_at > now() as alive, ${selectMs("renewed_at")}, coalesce(t.tasks, 0)::integer as tasks
         from conductors
         left join (select owner, count(*) as tasks from tasks where outcome is null group by owner) t on t.owner = id
         order by id`,
       values: [],
     });
+    return rows.map(({ renewed_at_ms: renewedAtMs, ...row }) => ({ ...row, renewedAtMs }));
   }
 
   async setDisabled(host: string, disabled: boolean, reason: string | null): Promise<boolean> {

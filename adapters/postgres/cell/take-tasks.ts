@@ -15,8 +15,8 @@ export async function renewLease(
     text: `with forgotten as (
         delete from conductors where lease_expires_at < now() - interval '1 hour' and id <> $1
       )
-      insert into conductors (id, name, lease_expires_at) values ($1, $2, now() + $3::float8 * interval '1 ms')
-      on conflict (id) do update set name = excluded.name, lease_expires_at = excluded.lease_expires_at`,
+      insert into conductors (id, name, lease_expires_at, renewed_at) values ($1, $2, now() + $3::float8 * interval '1 ms', now())
+      on conflict (id) do update set name = excluded.name, lease_expires_at = excluded.lease_expires_at, renewed_at = excluded.renewed_at`,
     values: [conductor.id, conductor.name, conductor.leaseMs],
   });
 }

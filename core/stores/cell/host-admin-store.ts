@@ -22,6 +22,8 @@ export interface ConductorSighting {
   readonly name: string;
   /** Whether the conductor's lease is still valid. */
   readonly alive: boolean;
+  /** When it last renewed its lease, or null if it is of a version that does not record this. */
+  readonly renewedAtMs: number | null;
   /** The number of unfinished tasks that it has taken. */
   readonly tasks: number;
 }

@@ -223,11 +223,19 @@ describe("os-services", () => {
 
   test("schedulers and conductors are listed, and cannot be changed", async () => {
     await rig.softState.announce("scheduler-1", 60_000);
+    const at0 = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
+    const figures = { at: at0, placed: 0, refused: 0, racesLost: 0, taken: 0, queuedMs: 0 };
+    await rig.softState.recordFigures("scheduler-1", figures, 60_000);
     const list = async (binary: string) =>
       (await rig.get(`/v2.1/os-services?binary=${binary}`, at(53))).json().services;
     const [scheduler] = await list("nova-scheduler");
     expect(scheduler).toMatchObject({ host: "scheduler-1", zone: "internal", state: "up" });
-    expect(await list("nova-conductor")).toMatchObject([{ host: "conductor" }, { host: "conductor" }]);
+    expect(scheduler.updated_at).toBe("2026-01-02T03:04:05.678000");
+    const updated_at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$/);
+    expect(await list("nova-conductor")).toMatchObject([
+      { host: "conductor", updated_at },
+      { host: "conductor", updated_at },
+    ]);
     const changed = await rig.put(`/v2.1/os-services/${scheduler.id}`, { status: "disabled" }, at(53));
     expect(changed.statusCode).toBe(400);
   });

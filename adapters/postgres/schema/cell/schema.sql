@@ -175,6 +175,7 @@ create table conductors (
   id uuid not null,
   name text not null,
   lease_expires_at timestamp with time zone not null,
+  renewed_at timestamp with time zone,
   constraint conductors_pkey PRIMARY KEY (id)
 );
 
