@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
@@ -113,14 +114,16 @@ describe("os-aggregates", () => {
     const [host] = await rig.cell("north").store.hosts();
     const rootProvider = host?.rootProvider ?? "";
     const spoil = { rootProvider, add: [uuid], remove: [] };
-    await rig.cell("north").store.hostAdmin().mirrorAggregates([spoil]);
     const sync = async (dryRun: boolean) =>
       (await rig.post("/berth/v1/sync-aggregates", { dry_run: dryRun })).json().changed;
     const expected = [
       { cell: "north", host: "host-0", aggregates_added: [], aggregates_removed: [uuid], ratios: null },
     ];
-    expect(await sync(true)).toEqual(expected);
-    expect(await sync(false)).toEqual(expected);
+    // The api's own first round, seconds after its start, may be quicker.
+    await eventually("both calls to see the difference", async () => {
+      await rig.cell("north").store.hostAdmin().mirrorAggregates([spoil]);
+      return isDeepStrictEqual([await sync(true), await sync(false)], [expected, expected]);
+    });
     expect(await sync(false)).toEqual([]);
     expect(await mirrored("north", [uuid])).toEqual({ "host-1": [uuid] });
   });
