@@ -118,6 +118,12 @@ export function imageServiceContract(name: string, open: () => Promise<ImageServ
       const all = (await ofList({})) as string[];
       expect(await ofList({ marker: all[0] })).toEqual(all.slice(1));
       expect(await ofList({ marker: randomUUID() })).toBe("no-marker");
+      // Anybody can make a community image, which others find by its id alone.
+      const open = await one.upload(one.ann, { ...raw, name: "same", visibility: "community" });
+      ids.push(open);
+      expect(await ofList({ name: "same" }, one.bob)).toEqual([]);
+      expect(await ofList({})).toContain(open);
+      expect(await images.find(open, one.bob)).toMatchObject({ id: open, status: "active" });
     });
 
     test("images are listed by their status, sizes, time and properties", async () => {

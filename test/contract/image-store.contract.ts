@@ -113,6 +113,11 @@ export function imageStoreContract(name: string, makeStores: () => Promise<Image
       const found = await store.images({ ...ALL, visibility });
       expect(found).toEqual((await store.images(ALL)).filter((one) => one.visibility === visibility));
       expect(found).toContainEqual(open);
+      const listed = async (query: Partial<ImageQuery>) =>
+        (await store.images({ ...ALL, ...query })).map(({ id }) => id).sort();
+      expect(await listed({ visibleTo: "p", communityOf: "p" })).toEqual([own!.id]);
+      expect(await listed({ communityOf: "p" })).toEqual([own!.id, other!.id].sort());
+      expect(await listed({ communityOf: "q" })).toEqual([own!.id, open!.id, other!.id].sort());
     });
 
     test("concurrent changes all take effect", async () => {

@@ -176,6 +176,8 @@ export async function startFakeGlance(): Promise<FakeGlance> {
     if (marker !== null && last === -1) return answer(response, 400, "Marker could not be found.");
     const found = seen
       .slice(last + 1)
+      // The lists that Berth asks for name no visibility.
+      .filter(({ image: { fields } }) => fields.visibility !== "community" || fields.owner === project)
       .filter(({ shown }) => filters.every(([name, value]) => passes(shown[name], value)));
     return answer(response, 200, { images: found.slice(0, Number(query.get("limit"))).map(({ shown }) => shown) });
   }

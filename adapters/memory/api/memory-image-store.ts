@@ -28,12 +28,13 @@ export class MemoryImageStore implements ImageStore {
   }
 
   async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
-    const { visibleTo, name, visibility = null, properties = {}, marker, limit } = query;
+    const { visibleTo, name, visibility = null, communityOf, properties = {}, marker, limit } = query;
     const wanted = Object.entries(properties);
     const sorted = [...this.#images.values()].sort(newestFirst);
     const last = marker === null ? undefined : this.#images.get(marker);
     return sorted
       .filter((image) => visibleTo === null || image.owner === visibleTo || isOpenToAll(image))
+      .filter(({ owner, visibility: own }) => own !== "community" || owner === (communityOf ?? owner))
       .filter((image) => name === null || image.name === name)
       .filter((image) => visibility === null || image.visibility === visibility)
       .filter((image) => wanted.every(([key, value]) => image.properties[key] === value))

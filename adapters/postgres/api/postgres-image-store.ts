@@ -93,13 +93,14 @@ export class PostgresImageStore implements ImageStore {
   }
 
   async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
-    const { visibleTo, name, visibility = null, properties = {}, marker, limit } = query;
+    const { visibleTo, name, visibility = null, communityOf = null, properties = {}, marker, limit } = query;
     const last = marker === null ? undefined : await this.#row(marker);
     const rows = await queryStored<ImageRow>(this.#pool, {
       name: "images",
       text: `select ${COLUMNS} from images
         where deleted_at_ms is null and ($1::text is null or owner = $1 or visibility in ('public', 'community'))
           and ($2::text is null or name = $2) and ($6::text is null or visibility = $6) and properties @> $7::jsonb
+          and ($8::text is null or visibility <> 'community' or owner = $8)
           and ($3::bigint is null or created_at_ms < $3 or (created_at_ms = $3 and id > $4))
         order by images.created_at_ms desc, id limit $5`,
       values: [
@@ -110,6 +111,7 @@ export class PostgresImageStore implements ImageStore {
         limit,
         visibility,
         JSON.stringify(properties),
+        communityOf,
       ],
     });
     return rows.map(recordOf);

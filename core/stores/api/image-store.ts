@@ -60,6 +60,8 @@ export interface ImageQuery {
   readonly name: string | null;
   /** Null selects images of any visibility. */
   readonly visibility?: string | null;
+  /** Only the community images of this project. Absent selects those of all. */
+  readonly communityOf?: string;
   /** Only images that have all of these properties. */
   readonly properties?: Readonly<Record<string, string>>;
   /** Only images that follow this one in the list. Null starts at the beginning. */

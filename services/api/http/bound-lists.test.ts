@@ -19,6 +19,7 @@ it("counts the rows of a list from its first read until it is sent, and nothing 
   const onSend = async () => void sent.push(budget.rows);
   const schema = { querystring: AnyQuery };
   http.get("/things", { schema, onSend }, handler);
+  http.get("/found", { config: { pageParameters: ["limit", "marker"] }, schema, onSend }, handler);
   http.get("/things/:id", { schema }, handler);
   http.post("/things", { schema }, handler);
   http.get("/plain", handler);
@@ -27,6 +28,8 @@ it("counts the rows of a list from its first read until it is sent, and nothing 
       ["GET", "/things"],
       ["GET", "/things?limit=3"],
       ["HEAD", "/things"],
+      ["GET", "/found?limit=3&marker=1"],
+      ["GET", "/found?limit=3&size=1"],
       ["GET", "/things/1"],
       ["POST", "/things"],
       ["GET", "/plain"],
@@ -34,9 +37,9 @@ it("counts the rows of a list from its first read until it is sent, and nothing 
       expect((await http.inject({ method, url })).statusCode).toBe(200);
       expect(budget.rows).toBe(0);
     }
-    expect(during).toEqual([10, 3, 10, 0, 0, 0]);
+    expect(during).toEqual([10, 3, 10, 3, 10, 0, 0, 0]);
     // The answer of 13 bytes counts as 13 rows.
-    expect(sent).toEqual([13, 13, 13]);
+    expect(sent).toEqual([13, 13, 13, 13, 13]);
   } finally {
     await http.close();
   }

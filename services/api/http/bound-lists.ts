@@ -74,8 +74,10 @@ function enter(
   if (request.listShare === null) raw.once("close", () => leave());
 }
 
-/** Returns the number of rows that the query asks for, at most one page. Invalid queries are refused later. */
-function rowsOf({ query }: FastifyRequest, pageMax: number): number {
+/** Returns the number of rows that the query asks for, or has read, at most one page. Invalid queries are refused later. */
+function rowsOf({ query, routeOptions }: FastifyRequest, pageMax: number): number {
+  const { pageParameters } = routeOptions.config;
+  if (Object.keys(query as object).some((name) => pageParameters?.includes(name) === false)) return pageMax;
   const { limit } = query as { readonly limit?: string | readonly string[] };
   const rows = Number([limit].flat().at(-1));
   return Number.isInteger(rows) && rows > 0 ? Math.min(rows, pageMax) : pageMax;

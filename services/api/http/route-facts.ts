@@ -29,6 +29,11 @@ export interface RouteFacts extends Omit<ActionFacts, "value"> {
    * with the fact `query`, and 2.102 for any other.
    */
   readonly queryStrictFrom?: number;
+  /**
+   * The parameters with which a list reads no more rows than it shows. With any other one it counts as a whole page, whatever limit its query has. If it is left out, each list
+   * counts by its limit.
+   */
+  readonly pageParameters?: readonly string[];
   /** Nova has removed the route for every microversion, so it answers 410. */
   readonly removed?: boolean;
   /** The actions that the body may name. The handler refuses all others. */

@@ -12,6 +12,7 @@ import { briefProxyView, type ImagePlace, proxyView } from "./image-view.ts";
 
 /** The microversions that have the proxy. */
 const config = { until: 35, rule: null };
+const PAGE_PARAMETERS = ["limit", "marker", "name"];
 const QUERY: QueryParameters = {
   ...{ limit: 1, marker: 1, name: 1, status: 1, "changes-since": 1, server: 1, type: 1, minRam: 1, minDisk: 1 },
 };
@@ -47,7 +48,10 @@ export function registerImageProxy(
       ...(last !== undefined && { images_links: [nextLink(place, path, raw, { marker: last.id, limit })] }),
     };
   };
-  const ofList = { config: { ...config, query: QUERY }, schema: { querystring: AnyQuery } };
+  const ofList = {
+    config: { ...config, query: QUERY, pageParameters: PAGE_PARAMETERS },
+    schema: { querystring: AnyQuery },
+  };
   const place = async (request: Parameters<typeof placeOf>[0]): Promise<ImagePlace> => {
     const own = `${options.publicUrl ?? `${request.protocol}://${request.host}`}/image/v2/images`;
     return { ...placeOf(request, options.prefix, options.publicUrl), images: (await images.imagesUrl()) ?? own };

@@ -35,9 +35,11 @@ export function registerImageRoutes(
   http.get("/v2/schemas/image", () => IMAGE_SCHEMA);
   http.get("/v2/schemas/images", () => IMAGES_SCHEMA);
 
-  http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) =>
-    listImages(deps.store, callOf(request), request.query, options),
-  );
+  const ofList = {
+    config: { pageParameters: ["limit", "marker", "name", "visibility", "os_hidden"] },
+    schema: { querystring: AnyQuery },
+  };
+  http.get("/v2/images", ofList, async (request) => listImages(deps.store, callOf(request), request.query, options));
 
   http.post("/v2/images", { schema: { body: CreateImageBody } }, async (request, reply) => {
     const image = await createImage(deps, callOf(request).identity, request.body);

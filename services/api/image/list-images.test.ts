@@ -43,6 +43,31 @@ test("a list by status reads no more images than it needs for the page, however 
   await expect(list({ status: "queued", sort: "name:asc" })).rejects.toThrow(/would have to be sorted/);
 });
 
+test("a list is sorted by no more keys than there are, since each repetition takes time", async () => {
+  await expect(list({ name: "x", sort: Array.from({ length: 9 }, () => "name").join() })).rejects.toThrow(
+    "Images are sorted by at most 8 keys.",
+  );
+});
+
+test("community images of other projects are listed only if they are asked for", async () => {
+  const asked: ImageQuery[] = [];
+  const store = {
+    image: async () => null,
+    images: async (query: ImageQuery) => {
+      asked.push(query);
+      return [];
+    },
+  };
+  for (const query of [{}, { sort: "name" }, { visibility: "all" }, { visibility: "community" }])
+    await listImages(store, call, query, { pageMax: 1_000 });
+  expect(asked.map(({ communityOf, visibility }) => [communityOf, visibility])).toEqual([
+    ["p", undefined],
+    ["p", undefined],
+    [undefined, undefined],
+    [undefined, "community"],
+  ]);
+});
+
 test("a list with filters that too few images pass is refused after 50,000 images", async () => {
   await expect(list({ os_version: "none", limit: "1" }, 1_000)).rejects.toThrow(
     "of the first 50000 images pass the filters",

@@ -47,7 +47,7 @@ export async function listImages(
   const wanted = {
     visibleTo: identity.isAdmin ? null : identity.projectId,
     name: query.text("name") ?? null,
-    visibility: readVisibility(query),
+    ...readVisibility(query, identity.projectId),
   };
   const page =
     // No image is ever hidden.
@@ -61,7 +61,7 @@ export async function listImages(
   return { images: page, first: "/v2/images", schema: "/v2/schemas/images", ...next };
 }
 
-type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility">;
+type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility" | "communityOf">;
 
 /** Reads in the order of the index until the page is full, or until the images end. Refuses filters for which too many images would have to be read. */
 async function readNewest(
@@ -180,6 +180,8 @@ function readOrder(query: QueryReader): Order | null {
           (key, at) => [key, directions[at] ?? directions.at(-1)] as const,
         )
       : sort.split(",").map((part) => part.split(":", 2) as [string, string?]);
+  // There are no more keys, so one of them would be repeated.
+  if (parts.length > SORT_KEYS.size) throw badRequest(`Images are sorted by at most ${SORT_KEYS.size} keys.`);
   const order = parts.map(([key, direction = "desc"]) => {
     if (!SORT_KEYS.has(key)) throw invalidQuery("sort_key", key, `It is none of ${[...SORT_KEYS].join(", ")}.`);
     if (direction !== "asc" && direction !== "desc")
@@ -200,10 +202,11 @@ function nextLink(raw: Readonly<Record<string, string | readonly string[]>>, lim
   return `/v2/images?${query}`;
 }
 
-/** Returns the visibility that a list is restricted to, or null for all. */
-function readVisibility(query: QueryReader): string | null {
+/** Reads the visibility that a list is restricted to. Community images of other projects are listed only if they are asked for, since anybody can make some. */
+function readVisibility(query: QueryReader, projectId: string): Pick<ImageQuery, "visibility" | "communityOf"> {
   const asked = query.text("visibility");
-  if (asked === undefined || asked === "all") return null;
-  if (VISIBILITIES.has(asked)) return asked;
+  if (asked === undefined) return { communityOf: projectId };
+  if (asked === "all") return {};
+  if (VISIBILITIES.has(asked)) return { visibility: asked };
   throw invalidQuery("visibility", asked, "It is none of public, private, shared, community and all.");
 }

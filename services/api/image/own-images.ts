@@ -58,13 +58,14 @@ export class OwnImages implements ImageService {
     const last = query.marker === null ? null : await this.#store.image(storedSpelling(query.marker));
     if (query.marker !== null && (last === null || !mayShow(last, caller))) return "no-marker";
     const visibleTo = caller.isAdmin ? null : caller.projectId;
+    const communityOf = caller.projectId;
     const { name, limit, filters = {} } = query;
     const { properties = {}, ...others } = filters;
     const size = Object.keys(others).length === 0 ? limit : Math.max(limit, STRETCH);
     const found: ServiceImage[] = [];
     let marker = last?.id ?? null;
     for (let round = 0; round < ROUNDS_MAX && found.length < limit; round += 1) {
-      const images = await this.#store.images({ visibleTo, name, properties, marker, limit: size });
+      const images = await this.#store.images({ visibleTo, name, communityOf, properties, marker, limit: size });
       found.push(...images.map(serviceImageOf).filter((image) => passesFilters(image, filters)));
       if (images.length < size) break;
       marker = images.at(-1)?.id ?? null;
