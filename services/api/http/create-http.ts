@@ -91,7 +91,9 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings): Http {
   http.setErrorHandler((error: FastifyError, request, reply) => answerError(deps.events, error, request, reply));
   http.setNotFoundHandler((request, reply) => {
     nameRequest(request, reply);
-    const allowed = paths.methodsAt(request.url);
+    // Nova's router takes a wrong method for a wrong path.
+    const isCompute = settings.computePrefixes.some((prefix) => request.url.startsWith(`${prefix}/`));
+    const allowed = isCompute ? null : paths.methodsAt(request.url);
     if (allowed === null) return reply.code(404).send(faultBody(404, "The resource could not be found."));
     const body = faultBody(405, WRONG_METHOD);
     return reply.code(405).header("allow", allowed.join(", ")).send(body);

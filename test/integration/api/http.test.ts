@@ -83,9 +83,16 @@ describe("every answer", () => {
     expect(ids.size).toBe(5);
   });
 
-  it("is 404 for an unknown path and 405 for an unknown verb of a known one", async () => {
-    expect((await rig.get("/v2.1/nowhere")).json()).toMatchObject({ itemNotFound: { code: 404 } });
-    const answer = await rig.call({ method: "PATCH", url: "/v2.1/servers" });
+  it("is 404 for an unknown path, and for an unknown verb of a known one 404 in the Compute API, as in Nova, and 405 elsewhere", async () => {
+    for (const [method, url] of [
+      ["GET", "/v2.1/nowhere"],
+      ["PATCH", "/v2.1/servers"],
+      ["POST", "/compute/v2.1/servers/nope"],
+    ] as const) {
+      const unknown = await rig.call({ method, url });
+      expect([unknown.statusCode, unknown.json()]).toMatchObject([404, { itemNotFound: { code: 404 } }]);
+    }
+    const answer = await rig.call({ method: "PATCH", url: "/image/v2/images" });
     expect(answer.json()).toMatchObject({ badMethod: { code: 405 } });
     expect(answer.headers.allow).toContain("POST");
   });
