@@ -35,7 +35,7 @@ export async function observeCloud(
 ): Promise<{ readonly reading: CloudReading; readonly changes: ReturnType<ViolationTracker["observe"]> }> {
   const at = { atMs: systemClock.monotonic(), at: new Date(systemClock.now()).toISOString() };
   const reading = await readCloud(options, options.patienceMs);
-  const isComplete = reading.unread.size === 0 && reading.unreadGuests.size === 0;
+  const isComplete = reading.unread.size + reading.unreadGuests.size === 0 && reading.unreadCinder === null;
   const changes = tracker.observe(reading.violations, { ...at, isComplete });
   return { reading, changes };
 }

@@ -9,9 +9,9 @@ const violation = (law: FoundViolation["law"], where: string): FoundViolation =>
 
 /** A reading of one cell with two hosts, of which the given number have reported their guests. */
 function reading(told: number, given: Partial<CloudReading> = {}): CloudReading {
-  const counts = { providers: 2, consumers: 0, servers: 0, requests: 0, hosts: 2, hostsAsked: told };
+  const counts = { providers: 2, consumers: 0, servers: 0, requests: 0, hosts: 2, hostsAsked: told, attachments: null };
   const all = { violations: [], cells: ["north"], counts, isEveryHostAsked: told === 2 };
-  return { ...all, unread: new Map(), unreadGuests: new Map(), ...given };
+  return { ...all, unread: new Map(), unreadGuests: new Map(), unreadCinder: null, ...given };
 }
 
 describe("the state of the laws", () => {

@@ -18,6 +18,8 @@ export function auditText(report: AuditReport): string {
   }
   const apart = report.violations.filter((violation) => violation.law === "groups");
   lines.push(...sectionOf("server groups".padEnd(35), apart, "hold"));
+  const ofCinder = report.violations.filter((violation) => violation.law === "volumes");
+  lines.push(...sectionOf("volumes in Cinder".padEnd(35), ofCinder, cinderVerdict(report)));
   for (const [cell, reason] of Object.entries(report.unread)) lines.push(`  cell ${cell} could not be read: ${reason}`);
   for (const [what, reason] of Object.entries(report.unreadGuests))
     lines.push(`  ${what}: its guests are unknown: ${reason}`);
@@ -46,6 +48,13 @@ function verdictOf(law: number, { hosts, hostsAsked }: AuditReport["counts"]): s
   const isByWord = law === 4 || law === 6;
   if (!isByWord || hostsAsked >= hosts) return isByWord && hostsAsked === 0 ? NOBODY_ASKED : "holds";
   return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts whose guests are known`;
+}
+
+function cinderVerdict({ unreadCinder, counts: { attachments } }: AuditReport): string {
+  if (unreadCinder !== null) return `not checked: ${unreadCinder}`;
+  return attachments === null
+    ? "not checked: --volumes cinder compares them"
+    : `agree with the servers (${counted(attachments, "attachment")})`;
 }
 
 const NOBODY_ASKED =

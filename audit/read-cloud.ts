@@ -6,6 +6,7 @@ import { checkGroups } from "../core/audit/check-groups.ts";
 import { checkVolumes } from "../core/audit/check-volumes.ts";
 import type { CellReading } from "../core/audit/facts.ts";
 import type { Violation } from "../core/audit/violation.ts";
+import { type AuditedStorage, readCinder } from "./read-cinder.ts";
 import type { GuestReading } from "./read-guests.ts";
 import { type GuestsByHost, SortedGuests } from "./sorted-guests.ts";
 
@@ -23,6 +24,8 @@ export interface AuditedCloud {
   readonly cells: readonly AuditedCell[];
   /** Reads the guests on hosts whose agents are in other processes. */
   readonly readGuests?: (() => Promise<GuestReading>) | undefined;
+  /** The Block Storage service with which the servers' volumes are compared. */
+  readonly blockStorage?: AuditedStorage | undefined;
 }
 
 /** The result of one reading of a cloud. */
@@ -38,6 +41,8 @@ export interface CloudReading {
   readonly unread: ReadonlyMap<string, string>;
   /** Agents, journals and hosts whose guests are unknown, with the reason. */
   readonly unreadGuests: ReadonlyMap<string, string>;
+  /** Why Cinder could not be compared with the cells. Null if it was, or nobody asked for that. */
+  readonly unreadCinder: string | null;
 }
 
 export interface ReadingCounts {
@@ -48,6 +53,8 @@ export interface ReadingCounts {
   readonly hosts: number;
   /** Number of hosts whose guests were reported by their agents or in these agents' journals. */
   readonly hostsAsked: number;
+  /** Number of Cinder's attachments that were compared. Null if Cinder was not read. */
+  readonly attachments: number | null;
 }
 
 /** Number of rows of each table that are read at a time, in all cells together, and the least number for one cell. */
@@ -83,10 +90,29 @@ export async function readCloud(cloud: AuditedCloud, patienceMs: number, pageRow
     const dealt = guests === undefined ? { cells, unread: new Map() } : dealGuests(cells, guests, unread.size === 0);
     const walk = new SliceWalk(sortGuests(dealt.cells), apiReader, { patienceMs, unread });
     await walk.run();
-    return { ...walk.result(), unread, unreadGuests: dealt.unread };
+    const walked = { ...walk.result(), unread, unreadGuests: dealt.unread };
+    return withCinder(walked, cloud, patienceMs);
   } finally {
     await Promise.all([...opened, ...(api === null ? [] : [api as ApiAuditReader])].map((reader) => reader.close()));
   }
+}
+
+/** Adds what Cinder shows, if it is to be compared. */
+async function withCinder(
+  walked: Omit<CloudReading, "unreadCinder">,
+  cloud: AuditedCloud,
+  patienceMs: number,
+): Promise<CloudReading> {
+  if (cloud.blockStorage === undefined) return { ...walked, unreadCinder: null };
+  const cinder = await readCinder(cloud.blockStorage, cloud, patienceMs);
+  if (cinder.kind === "unread") return { ...walked, unreadCinder: cinder.reason };
+  const { violations, attachments } = cinder;
+  return {
+    ...walked,
+    violations: [...walked.violations, ...violations],
+    counts: { ...walked.counts, attachments },
+    unreadCinder: null,
+  };
 }
 
 /** A cell whose snapshot is open, with the guests of its hosts. */
@@ -173,6 +199,7 @@ class SliceWalk {
         ...this.#read,
         hosts: total(({ reader }) => reader.frame.hosts.size),
         hostsAsked: total(({ running }) => running.hosts),
+        attachments: null,
       },
       isEveryHostAsked: cells.every(({ reader, running }) => running.hosts >= reader.frame.hosts.size),
     };

@@ -130,8 +130,9 @@ class SourceStates {
   }
 
   /** Every source was read unless the reading lists it as unread. Histories are not part of a reading. */
-  take({ unread, unreadGuests }: CloudReading): void {
+  take({ unread, unreadGuests, unreadCinder }: CloudReading): void {
     const missing = new Map([...[...unread].map(([cell, why]) => [`cell ${cell}`, why] as const), ...unreadGuests]);
+    if (unreadCinder !== null) missing.set("Cinder", unreadCinder);
     for (const source of [...this.#unread]) {
       if (!missing.has(source) && !source.startsWith(HISTORY_SOURCE)) this.read(source);
     }

@@ -50,8 +50,11 @@ class PretendedCloud {
     const nothing = async () => {};
     const audit = async () => {
       this.#audited = true;
-      const counts = { providers: 0, consumers: 0, servers: 0, requests: 0, hosts: 0, hostsAsked: 0 };
-      return { violations: [], cells: [], unread: {}, unreadGuests: {}, counts };
+      const counts = {
+        ...{ providers: 0, consumers: 0, servers: 0, requests: 0, hosts: 0, hostsAsked: 0 },
+        attachments: null,
+      };
+      return { violations: [], cells: [], unread: {}, unreadGuests: {}, unreadCinder: null, counts };
     };
     return {
       ...{

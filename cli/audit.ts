@@ -1,3 +1,7 @@
+import { CINDER, CinderClient } from "../adapters/openstack/cinder-client.ts";
+import { loginOptions } from "../adapters/openstack/login-options.ts";
+import { neighbourOptions } from "../adapters/openstack/neighbour-options.ts";
+import { openNeighbours } from "../adapters/openstack/open-neighbours.ts";
 import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { RedisSoftState } from "../adapters/redis/redis-soft-state.ts";
 import { isClean } from "../audit/audit-report.ts";
@@ -7,11 +11,12 @@ import { healingText, healViolations } from "../audit/heal-violations.ts";
 import { changeText, watchJson, watchText } from "../audit/print-change.ts";
 import { auditText } from "../audit/print-report.ts";
 import { publishLaws } from "../audit/publish-laws.ts";
+import type { AuditedStorage } from "../audit/read-cinder.ts";
 import { readGuests } from "../audit/read-guests.ts";
 import { type AuditChange, watchCloud } from "../audit/watch-cloud.ts";
 import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { boolean, duration, hostPort, listOf, text, url } from "../runtime/setting-kinds.ts";
+import { boolean, duration, hostPort, listOf, oneOf, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
@@ -55,6 +60,19 @@ export const auditDeclaration = {
     journals: optional(listOf(text()), {
       about: "directories of agents' journals, or journals, which are read for their guests",
     }),
+    volumes: setting(oneOf("none", "simple", "cinder"), {
+      about: "the volumes of the api; with cinder, who has which volume is compared with Cinder's attachments",
+      default: "none",
+    }),
+    sharedCinder: setting(boolean, {
+      about: "with --volumes cinder: other clouds use this Cinder, too, and attachments of unknown servers are theirs",
+      default: "false",
+    }),
+    cinderUrl: optional(url("http", "https"), {
+      about: "URL of Cinder for --volumes cinder; by default the one in Keystone's catalogue",
+    }),
+    ...loginOptions,
+    ...neighbourOptions,
   },
 } as const;
 
@@ -67,10 +85,11 @@ export function runAuditCommand(argv: readonly string[]): Promise<number> {
       throw new SettingsError("--dry-run shows what --heal would do, so give --heal, too");
     if (settings.publish && !settings.watch)
       throw new SettingsError("--publish publishes the results of a watch, so give --watch, too");
+    const cinder = openCinder(settings);
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
-      const options = await optionsOf(settings, api.url);
+      const options = { ...(await optionsOf(settings, api.url)), blockStorage: cinder?.audited };
       if (settings.watch) return await watch(settings, options);
       const report = await auditTwice(options);
       const healings = settings.heal ? await healViolations(options, report.violations, settings.dryRun) : [];
@@ -79,9 +98,18 @@ export function runAuditCommand(argv: readonly string[]): Promise<number> {
       process.stdout.write(`${settings.json ? JSON.stringify(json, null, 2) : printed.join("\n")}\n`);
       return isClean(report) ? 0 : 1;
     } finally {
+      await cinder?.close();
       await api.close();
     }
   });
+}
+
+/** Opens Cinder, or returns null if the cloud has no volumes there. Throws `SettingsError` if the login is incomplete. Sends no request yet. */
+function openCinder(settings: Settings): { readonly audited: AuditedStorage; close(): Promise<void> } | null {
+  if (settings.volumes !== "cinder") return null;
+  const neighbours = openNeighbours(settings);
+  const storage = new CinderClient(neighbours.client({ ...CINDER, url: settings.cinderUrl }));
+  return { audited: { storage, isShared: settings.sharedCinder }, close: () => neighbours.close() };
 }
 
 /** Watches until SIGINT, SIGTERM or the end of its time. */

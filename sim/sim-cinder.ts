@@ -108,6 +108,7 @@ export class SimCinder {
     return this.#mutate({
       volume: ask("volume"),
       volumesNamed: ask("volumesNamed"),
+      volumesWithStatus: ask("volumesWithStatus"),
       snapshot: ask("snapshot"),
       volumes: ask("volumes"),
       snapshots: ask("snapshots"),

@@ -244,7 +244,7 @@ export class SimCloud {
    * Whether a lie explains a violation: it is about the guest of a server that an agent was told to build which has lied. The laws of the ledger
    * hold for such a server, too, and everything that is done with it ends.
    */
-  isExcused(law: number | "groups", text: string): boolean {
+  isExcused(law: number | "groups" | "volumes", text: string): boolean {
     if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
     const servers = uuidsIn(text);
     return servers.some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));

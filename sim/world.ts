@@ -8,7 +8,7 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 /** A law that was broken, or something that did not end. */
 export interface SimFinding {
-  readonly law: number | "groups";
+  readonly law: number | "groups" | "volumes";
   readonly what: string;
   readonly atMs: number;
 }

@@ -1,10 +1,12 @@
 import type {
   CinderAttachment,
+  CinderAttachmentFilter,
   CinderPage,
   CinderSnapshot,
   NewCinderVolume,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 
 /** A volume of which nothing else is known. */
 export const EMPTY_VOLUME = {
@@ -33,6 +35,30 @@ export function storagePage<One extends { readonly projectId: string }>(
   const owned = [...all].filter((one) => one.projectId === (callerToken ?? projectId));
   return owned.toReversed().slice(offset, offset + limit);
 }
+
+/** The resources behind `after` that match, `limit` at most. Refused, with the words of `gone`, if there is none of this id. */
+export function pageAfter<One extends { readonly id: string }>(
+  all: readonly One[],
+  matches: (one: One) => boolean,
+  { after = null, limit = all.length }: Pick<CinderAttachmentFilter, "after" | "limit">,
+  gone: (id: string) => string,
+): readonly One[] {
+  const last = all.findIndex(({ id }) => id === after);
+  if (after !== null && last < 0) throw new BlockStorageError("bad-answer", gone(after));
+  return all
+    .slice(last + 1)
+    .filter(matches)
+    .slice(0, limit);
+}
+
+/** Whether an attachment has the values of the filter. */
+export const isOf =
+  ({ serverUuid, volumeId }: CinderAttachmentFilter) =>
+  (one: CinderAttachment): boolean =>
+    (serverUuid ?? one.serverUuid) === one.serverUuid && (volumeId ?? one.volumeId) === one.volumeId;
+
+/** What Cinder says of a page that follows a volume which is gone. */
+export const noVolume = (id: string) => `Volume ${id} could not be found.`;
 
 /** What Cinder says of a page that follows an attachment which has ended. */
 export const noMarker = (id: string) => `Volume attachment could not be found with filter: attachment_id = ${id}.`;

@@ -6,6 +6,7 @@ import type {
   CinderPage,
   CinderSnapshot,
   CinderVolume,
+  CinderVolumesByStatus,
   ConnectVolumeOutcome,
   EndedMigration,
   EndMigrationOutcome,
@@ -26,7 +27,10 @@ import {
   connectedTo,
   DELETABLE_MIGRATIONS,
   EMPTY_VOLUME,
+  isOf,
   noMarker,
+  noVolume,
+  pageAfter,
   storagePage,
   volumeAsWanted,
   withoutHost,
@@ -127,15 +131,18 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   volumes(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderVolume>> {
-    return this.#answer("volumes", () =>
-      this.#listed(callerToken, () =>
-        storagePage(this.#volumes.values(), page, callerToken).map((one) => this.#shown(one, callerToken === null)),
-      ),
-    );
+    const shown = (one: Volume) => this.#shown(one, callerToken === null);
+    const read = () => storagePage(this.#volumes.values(), page, callerToken).map(shown);
+    return this.#answer("volumes", () => this.#listed(callerToken, read));
   }
 
   volumesNamed(name: string): Promise<readonly CinderVolume[]> {
     return this.#answer("volumesNamed", () => this.all().filter((volume) => volume.name === name));
+  }
+
+  volumesWithStatus(filter: CinderVolumesByStatus): Promise<readonly CinderVolume[]> {
+    const matches = ({ status }: CinderVolume) => status === filter.status;
+    return this.#answer("volumesWithStatus", () => pageAfter(this.all(), matches, filter, noVolume));
   }
 
   snapshot(id: string, { callerToken }: AskedBy): Promise<CinderSnapshot | null> {
@@ -146,9 +153,8 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderSnapshot>> {
-    return this.#answer("snapshots", () =>
-      this.#listed(callerToken, () => storagePage(this.#snapshots.values(), page, callerToken)),
-    );
+    const read = () => storagePage(this.#snapshots.values(), page, callerToken);
+    return this.#answer("snapshots", () => this.#listed(callerToken, read));
   }
 
   #listed<One>(callerToken: string | null, find: () => readonly One[]): CinderList<One> {
@@ -234,12 +240,8 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
-    return this.#answer("attachments", () => {
-      const [found, after] = [this.#of(filter), filter.after ?? null];
-      if (after !== null && !this.#attachments.has(after)) throw new BlockStorageError("bad-answer", noMarker(after));
-      const begin = found.findIndex(({ id }) => id === after) + 1;
-      return found.slice(begin, begin + (filter.limit ?? found.length)).map(withoutHost);
-    });
+    const all = () => [...this.#attachments.values()];
+    return this.#answer("attachments", () => pageAfter(all(), isOf(filter), filter, noMarker).map(withoutHost));
   }
 
   attachment(attachmentId: string): Promise<CinderAttachment | null> {
@@ -364,10 +366,8 @@ export class MemoryBlockStorage implements BlockStorage {
     return kept;
   }
 
-  #of({ serverUuid, volumeId }: CinderAttachmentFilter): readonly Attachment[] {
-    return [...this.#attachments.values()]
-      .filter((one) => serverUuid === undefined || one.serverUuid === serverUuid)
-      .filter((one) => volumeId === undefined || one.volumeId === volumeId);
+  #of(filter: CinderAttachmentFilter): readonly Attachment[] {
+    return [...this.#attachments.values()].filter(isOf(filter));
   }
 
   #seen(id: string, callerToken: string | null): Volume | null {

@@ -6,6 +6,7 @@ import type {
   CinderPage,
   CinderSnapshot,
   CinderVolume,
+  CinderVolumesByStatus,
   ConnectVolumeOutcome,
   EndedMigration,
   EndMigrationOutcome,
@@ -93,6 +94,17 @@ export class CinderClient implements BlockStorage {
       const found = await this.#call({ method: "GET", path: `/volumes/detail?${query}`, ...OWN_NAME, expect: [200] });
       // Volumes are deleted because they are in this list, so it does not rest on Cinder's filter alone.
       return listedVolumes(found.body).filter((volume) => volume.name === name);
+    } catch (error) {
+      throw asFault(error);
+    }
+  }
+
+  async volumesWithStatus({ status, after, limit }: CinderVolumesByStatus): Promise<readonly CinderVolume[]> {
+    const query = new URLSearchParams({ all_tenants: "1", status, limit: `${limit}` });
+    if (after !== null) query.set("marker", after);
+    try {
+      const found = await this.#call({ method: "GET", path: `/volumes/detail?${query}`, ...OWN_NAME, expect: [200] });
+      return listedVolumes(found.body);
     } catch (error) {
       throw asFault(error);
     }

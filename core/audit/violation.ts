@@ -8,14 +8,15 @@ export const LAW_NAMES = [
   "a copy of each server exists",
 ] as const;
 
-export function nameOfPromise(law: number | "groups"): string {
-  return law === "groups" ? "server groups" : `law ${law}`;
+export function nameOfPromise(law: number | "groups" | "volumes"): string {
+  if (law === "groups") return "server groups";
+  return law === "volumes" ? "volumes in Cinder" : `law ${law}`;
 }
 
 /** A violation of a law: which law, what is wrong, where, and the proof. */
 export interface Violation {
-  /** The number of the law. `groups` stands for the policies of server groups, which are not a law but are checked like one. */
-  readonly law: 1 | 2 | 3 | 4 | 5 | 6 | "groups";
+  /** The number of the law. `groups` stands for the policies of server groups, and `volumes` for the agreement with Cinder, which are no laws but are checked like one. */
+  readonly law: 1 | 2 | 3 | 4 | 5 | 6 | "groups" | "volumes";
   /** The description of the violation, the same in every reading. */
   readonly what: string;
   /** The cell, provider, host or server concerned. */

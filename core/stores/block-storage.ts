@@ -193,6 +193,14 @@ export interface CinderAttachmentFilter {
   readonly limit?: number;
 }
 
+/** One page of the volumes of all projects that have a status, in an order of Cinder's own. */
+export interface CinderVolumesByStatus {
+  readonly status: string;
+  /** The id of the last volume of the page before; null for the first page. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
 /**
  * The Block Storage service as Berth uses it. Both implementations (Cinder, in-memory) pass test/contract/block-storage. Operating failures throw a
  * `BlockStorageError`. After one with the code `unreachable`, a change may have been made.
@@ -208,6 +216,8 @@ export interface BlockStorage {
   volumes(page: CinderPage, by: AskedBy): Promise<CinderList<CinderVolume>>;
   /** The volumes of all projects with exactly this name, up to 1,000 of them. */
   volumesNamed(name: string): Promise<readonly CinderVolume[]>;
+  /** Volumes of all projects: `limit` at most, and fewer if Cinder limits its lists itself. Fails with `bad-answer` if the volume `after` is gone. */
+  volumesWithStatus(filter: CinderVolumesByStatus): Promise<readonly CinderVolume[]>;
   /** The snapshot, or null if there is none that the caller may see. */
   snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
   snapshots(page: CinderPage, by: AskedBy): Promise<CinderList<CinderSnapshot>>;

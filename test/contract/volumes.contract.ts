@@ -111,6 +111,22 @@ export function volumesContract(name: string, make: () => Promise<UsedBlockStora
       });
     });
 
+    test("lists the volumes of all projects that have a status, page after page", async () => {
+      const ids = [await used.newVolume("one"), await used.newVolume("two"), await used.newVolume("one")];
+      for (const id of ids.slice(0, 2)) await reserve(id, randomUUID());
+      const listed: string[] = [];
+      for (let after: string | null = null; ; ) {
+        const page = await storage.volumesWithStatus({ status: "reserved", after, limit: 1 });
+        expect(page.length).toBeLessThanOrEqual(1);
+        after = page.at(-1)?.id ?? null;
+        if (after === null) break;
+        listed.push(after);
+      }
+      expect(listed.filter((id) => ids.includes(id)).toSorted()).toEqual(ids.slice(0, 2).toSorted());
+      const gone = { status: "reserved", after: randomUUID(), limit: 1 };
+      await expect(storage.volumesWithStatus(gone)).rejects.toMatchObject({ code: "bad-answer" });
+    });
+
     test("refuses a volume beyond the project's quota, and says why", async () => {
       await used.forbidVolumes("poor");
       const outcome = await storage.createVolume(newCinderVolume(), asProject("poor"));

@@ -34,7 +34,7 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
       },
     });
     await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
-  }, 240_000);
+  }, 900_000);
   afterAll(async () => {
     await cloud?.close();
     await dir?.remove();

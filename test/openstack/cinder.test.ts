@@ -13,7 +13,7 @@ describe.runIf(hasCinder)("a real Cinder", () => {
   let opened: OpenedCinder;
   beforeAll(async () => {
     opened = await openCinder();
-  }, 180_000);
+  }, 900_000);
   afterAll(() => opened?.close());
 
   const finishCreating = async (id: string): Promise<void> => {

@@ -29,7 +29,7 @@ describe.runIf(isPossible)("Debian's openstack command", () => {
     const cloud = { cloudsFile: join(directory, "clouds.yaml"), cloud: "berth", home: directory };
     oldest = new OpenstackClient({ ...cloud, computeVersion: "2.1" });
     newest = new OpenstackClient({ ...cloud, computeVersion: NEWER });
-  }, 180_000);
+  }, 900_000);
   afterAll(async () => {
     await oldest?.close();
     await newest?.close();

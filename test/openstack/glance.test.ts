@@ -42,7 +42,7 @@ describe.runIf(hasKeystone && hasGlance)("a real Glance", () => {
       ...{ openstackRegion: "one", openstackInterface: "internal", openstackTimeout: 20_000 },
     });
     callers = { ann: await member("ann"), bob: await member("bob") };
-  }, 240_000);
+  }, 900_000);
   afterAll(async () => {
     await neighbours?.close();
     await glance?.stop();

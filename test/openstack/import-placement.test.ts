@@ -64,7 +64,7 @@ describe.each([
       filled = await fillPlacement(placement.call);
       cell = await freshDatabase("cell");
       pool = createPool({ url: cell.url, applicationName: "import test", connectionsMax: 4 });
-    }, 180_000);
+    }, 900_000);
     afterAll(async () => {
       await placement?.stop();
       await database?.drop();

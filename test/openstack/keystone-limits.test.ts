@@ -68,7 +68,7 @@ describe.runIf(hasKeystone)("the unified limits of a real Keystone", () => {
       projects.push(String((await keystone.call("POST", "/projects", { project: { name } })).project?.id));
     const [reader] = await rows("/roles?name=reader", "roles");
     await keystone.call("PUT", `/system/users/${keystone.serviceUserId}/roles/${String(reader?.id)}`);
-  }, 180_000);
+  }, 900_000);
   afterAll(() => keystone?.stop());
 
   limitSourceContract("a real Keystone", async () => {

@@ -25,7 +25,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
 
   beforeAll(async () => {
     keystone = await startRealKeystone();
-  }, 180_000);
+  }, 900_000);
   afterEach(async () => {
     for (const authenticator of open.splice(0)) await authenticator.close();
     told.length = 0;

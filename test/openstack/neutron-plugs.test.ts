@@ -41,7 +41,7 @@ describe.runIf(hasNeutron)("a real Neutron during a live migration", () => {
     network = made.network?.id ?? "";
     const subnet = { network_id: network, cidr: "10.1.0.0/28", ip_version: 4, project_id: "one", enable_dhcp: false };
     await neutron.call("POST", "subnets", { subnet });
-  }, 180_000);
+  }, 900_000);
   afterAll(async () => {
     await client?.close();
     await neutron?.stop();

@@ -14,7 +14,7 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
   beforeAll(async () => {
     neutron = await startRealNeutron();
     client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 60_000, triesMax: 1 });
-  }, 180_000);
+  }, 900_000);
   afterAll(async () => {
     await client?.close();
     await neutron?.stop();

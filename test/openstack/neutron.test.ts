@@ -22,7 +22,7 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
     client = withServiceLogin({ ...NEUTRON, url: neutron.url, timeoutMs: 60_000, triesMax: 1 });
     networking = new NeutronClient(client);
     network = await makeNetwork("own", "one", "10.1.0.0/28");
-  }, 180_000);
+  }, 900_000);
   afterAll(async () => {
     await client?.close();
     await neutron?.stop();

@@ -38,7 +38,7 @@ describe.runIf(hasPlacement && hasPythonModule("psycopg2"))(
       real = await startRealPlacement(url.href.replace(/^postgres(ql)?:/, "postgresql+psycopg2:"));
       upstream = new pg.Client({ connectionString: url.href });
       await upstream.connect();
-    }, 180_000);
+    }, 900_000);
     afterAll(async () => {
       await upstream?.end();
       await real?.stop();

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasChromium } from "../rigs/chromium.ts";
+import { eventually } from "../rigs/eventually.ts";
 import "./command/figures.ts";
 import { horizonSession } from "./horizon-session.ts";
 import { isPartAsked } from "./is-asked.ts";
@@ -65,6 +66,30 @@ describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_TEMPEST))(
         const wrong = await runSession(REAL_SESSION, { oldest, newest }, kept);
         task.meta.figures = figuresOf(REAL_SESSION, wrong);
         expect(wrong).toEqual([]);
+      });
+
+      test("has left nothing that an audit finds, also not between Cinder and the servers", {
+        timeout: 900_000,
+      }, async () => {
+        let found: readonly string[] = [];
+        const isClean = async () => {
+          found = await cloud.audit();
+          return found.length === 0;
+        };
+        // Apis end what a deleted server has left in Cinder a moment later.
+        await eventually("the audit finds nothing", isClean, { everyMs: 1_000, withinMs: 600_000 }).catch(() => {});
+        expect(found).toEqual([]);
+        // A volume that somebody marks by hand is found.
+        const volumes = `${cloud.volumeUrl}/volumes`;
+        const { volume } = await cloud.call("POST", volumes, { volume: { size: 1, name: "marked" } });
+        const isMade = async () => (await cloud.call("GET", `${volumes}/${volume.id}`)).volume.status === "available";
+        await eventually("the volume is made", isMade, { everyMs: 500, withinMs: 240_000 });
+        const mark = (status: string) =>
+          cloud.call("POST", `${volumes}/${volume.id}/action`, { "os-reset_status": { status } });
+        await mark("in-use");
+        expect(await cloud.audit()).toEqual([expect.stringContaining(`volume ${volume.id}: its status is in-use`)]);
+        await mark("available");
+        await cloud.call("DELETE", `${volumes}/${volume.id}`);
       });
     });
 

@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
@@ -28,10 +29,14 @@ export interface RealCloud {
   readonly url: string;
   readonly imageUrl: string;
   readonly networkUrl: string;
+  /** With `/v3`. */
+  readonly volumeUrl: string;
   /** The region of all endpoints. */
   readonly region: string;
   /** Adds a service with its endpoints to the catalogue, in this region or another one. */
   register(type: string, url: string, region?: string): Promise<void>;
+  /** What `berth audit --volumes cinder` says is wrong, one a line. Servers must have been at rest for a moment. */
+  audit(): Promise<readonly string[]>;
   /** Makes a call of any of the services as the administrator and returns the body of the answer. Throws if the answer is no success. */
   call(method: string, url: string, body?: unknown, type?: string): Promise<Answer>;
   /** The directory of `clouds.yaml`, whose cloud `real` is that of the administrator. */
@@ -70,10 +75,12 @@ export async function startRealCloud(settings: Readonly<Record<string, string>> 
       url,
       imageUrl: glance.url,
       networkUrl: neutron.url,
+      volumeUrl: `${cinder.url}/v3`,
       region: REGION,
       register: (type, address, region) => register(keystone, type, address, region),
       directory: dir.path,
       stop,
+      audit: () => auditOf(keystone, cloud.databaseUrl),
       call: callWith(keystone),
     };
   } catch (error) {
@@ -93,6 +100,26 @@ const callWith =
     return text === "" ? {} : JSON.parse(text);
   };
 
+/** The settings with which processes of Berth find and call the other services. */
+const neighbourSettings = ({ url }: RealKeystone): Readonly<Record<string, string>> => ({
+  ...{ BERTH_KEYSTONE_URL: url, BERTH_KEYSTONE_PASSWORD: SERVICE_PASSWORD },
+  ...{ BERTH_OPENSTACK_REGION: REGION, BERTH_OPENSTACK_TIMEOUT: "60s" },
+});
+
+async function auditOf(keystone: RealKeystone, databaseUrl: string): Promise<readonly string[]> {
+  const environment = { ...process.env, ...neighbourSettings(keystone), BERTH_DATABASE_URL: databaseUrl };
+  const words = ["audit", "--volumes", "cinder", "--patience", "10s", "--json"];
+  const { stdout, stderr } = await new Promise<{ readonly stdout: string; readonly stderr: string }>((resolve) => {
+    execFile(join(import.meta.dirname, "../../bin/berth"), words, { env: environment }, (_error, out, errors) =>
+      resolve({ stdout: out, stderr: errors }),
+    );
+  });
+  if (stdout === "") throw new Error(`berth audit has printed nothing: ${stderr}`);
+  const { violations, unreadCinder } = JSON.parse(stdout);
+  const lines = violations.map(({ what, where, proof }: Answer) => `${what}: ${where}: ${proof}`);
+  return unreadCinder === null ? lines : [...lines, `Cinder could not be read: ${unreadCinder}`];
+}
+
 const startBerth = (
   keystone: RealKeystone,
   dir: string,
@@ -101,8 +128,7 @@ const startBerth = (
   LocalCloud.start({
     ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 1, hostsPerAgent: 4 },
     env: {
-      ...{ BERTH_AUTH: "keystone", BERTH_KEYSTONE_URL: keystone.url, BERTH_KEYSTONE_PASSWORD: SERVICE_PASSWORD },
-      ...{ BERTH_OPENSTACK_REGION: REGION, BERTH_OPENSTACK_TIMEOUT: "60s", BERTH_LOG_LEVEL: "error" },
+      ...{ ...neighbourSettings(keystone), BERTH_AUTH: "keystone", BERTH_LOG_LEVEL: "error" },
       ...{ BERTH_IMAGES: "glance", BERTH_IMAGES_PATH: join(dir, "images") },
       ...{ BERTH_NETWORKS: "neutron", BERTH_VOLUMES: "cinder" },
       ...settings,

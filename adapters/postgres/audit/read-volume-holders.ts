@@ -1,0 +1,83 @@
+import type { AuditedHolder } from "../../../core/audit/check-cinder.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { withClient } from "../client/databases.ts";
+
+/** How many servers' specs are read at a time. */
+const SERVERS_PER_READ = 500;
+
+/** A volume of Cinder that the API database gives to a server. */
+export interface NamedVolume {
+  readonly volumeId: string;
+  readonly serverUuid: string;
+  /** Whether an api attaches it, or ends that, at present. */
+  readonly isUnderWay: boolean;
+}
+
+/** Reads the volumes of Cinder that the API database gives to servers. Memory: one entry for each. */
+export function readNamedVolumes(apiUrl: string): Promise<readonly NamedVolume[]> {
+  return withClient(apiUrl, async (client) => {
+    const { rows } = await client.query<{ id: string; server_uuid: string; phase: string }>(
+      "select coalesce(volume_id, id) as id, server_uuid, phase from volumes where in_cinder and phase is not null",
+    );
+    return rows.map(({ id, server_uuid: serverUuid, phase }) => ({
+      ...{ volumeId: id, serverUuid, isUnderWay: phase !== "attached" },
+    }));
+  });
+}
+
+/** Which of these servers have a request that has not ended, as far as the API database knows: they may be on their way to a cell. */
+export function readOpenRequests(apiUrl: string, servers: readonly string[]): Promise<ReadonlySet<string>> {
+  return withClient(apiUrl, async (client) => {
+    const { rows } = await client.query<{ server_uuid: string }>(
+      `select server_uuid from requests
+       where server_uuid = any($1::uuid[]) and state in ('accepted', 'dispatched', 'cancelled')`,
+      [servers],
+    );
+    return new Set(rows.map((row) => row.server_uuid));
+  });
+}
+
+/** Reads which volumes of Cinder these servers have, as far as a cell has the servers. Deleted ones have none. */
+export function readVolumeHolders(
+  { cell, databaseUrl }: { readonly cell: string; readonly databaseUrl: string },
+  servers: readonly string[],
+  patienceMs: number,
+): Promise<ReadonlyMap<string, AuditedHolder>> {
+  return withClient(databaseUrl, async (client) => {
+    const holders = new Map<string, AuditedHolder>();
+    for (let from = 0; from < servers.length; from += SERVERS_PER_READ) {
+      const { rows } = await client.query<HolderRow>(
+        `select uuid, status, task_state, spec, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms
+         from servers where uuid = any($1::uuid[]) and status <> 'CLOSED'`,
+        [servers.slice(from, from + SERVERS_PER_READ)],
+      );
+      for (const row of rows) holders.set(row.uuid, holderOf(row, cell, patienceMs));
+    }
+    return holders;
+  });
+}
+
+interface HolderRow {
+  readonly uuid: string;
+  readonly status: string;
+  readonly task_state: string | null;
+  readonly spec: Buffer;
+  readonly unchanged_ms: number;
+}
+
+/** A server that waits for the confirmation of a resize has attachments of two hosts. */
+function holderOf(row: HolderRow, cell: string, patienceMs: number): AuditedHolder {
+  const isAtRest =
+    row.task_state === null && !["BUILD", "VERIFY_RESIZE"].includes(row.status) && row.unchanged_ms >= patienceMs;
+  const volumes =
+    row.status === "DELETED" ? [] : ServerSpec.decode(row.spec).volumes.filter(({ inCinder }) => inCinder);
+  const inDoubt = volumes.filter(({ replacedBy }) => replacedBy !== "");
+  return {
+    ...{
+      cell,
+      isAtRest,
+      volumes: volumes.filter(({ replacedBy }) => replacedBy === "").map(({ volumeId }) => volumeId),
+    },
+    inDoubt: inDoubt.flatMap(({ volumeId, replacedBy }) => [volumeId, replacedBy]),
+  };
+}

@@ -1,0 +1,105 @@
+import {
+  type NamedVolume,
+  readNamedVolumes,
+  readOpenRequests,
+  readVolumeHolders,
+} from "../adapters/postgres/audit/read-volume-holders.ts";
+import { type AuditedAttachment, checkCinder, HELD_STATUSES, pairKey } from "../core/audit/check-cinder.ts";
+import type { Violation } from "../core/audit/violation.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
+
+const PAGE_SIZE = 1_000;
+
+/** The Block Storage service with which the servers' volumes are compared. */
+export interface AuditedStorage {
+  readonly storage: Pick<BlockStorage, "attachments" | "volumesWithStatus">;
+  /** Whether other clouds use it, too. */
+  readonly isShared: boolean;
+}
+
+/** What the comparison found, or why it could not be made. */
+export type CinderReading =
+  | { readonly kind: "read"; readonly violations: readonly Violation[]; readonly attachments: number }
+  | { readonly kind: "unread"; readonly reason: string };
+
+/**
+ * Compares who has which volume according to Cinder and to the cells. Cinder is read first, and a server that has changed since is not at rest. Cells that
+ * cannot be read are left out; another part of the audit names them. Memory: the attachments of Cinder and the ids of the volumes that servers have.
+ */
+export async function readCinder(
+  { storage, isShared }: AuditedStorage,
+  {
+    apiUrl,
+    cells,
+  }: { readonly apiUrl: string; readonly cells: readonly { readonly name: string; readonly databaseUrl: string }[] },
+  patienceMs: number,
+): Promise<CinderReading> {
+  try {
+    const held = await readHeld(storage);
+    const attachments = await readAttachments(storage);
+    const named = await readNamedVolumes(apiUrl);
+    const uuids = [...new Set([...attachments, ...named].map(({ serverUuid }) => serverUuid))].filter(Boolean);
+    const read = await Promise.allSettled(
+      cells.map(({ name, databaseUrl }) => readVolumeHolders({ cell: name, databaseUrl }, uuids, patienceMs)),
+    );
+    const servers = new Map(read.flatMap((one) => (one.status === "fulfilled" ? [...one.value] : [])));
+    const onTheWay = await readOpenRequests(
+      apiUrl,
+      uuids.filter((uuid) => !servers.has(uuid)),
+    );
+    const underWay = pairsUnderWay({ attachments, named, onTheWay });
+    const isEveryCellRead = read.every(({ status }) => status === "fulfilled");
+    const violations = checkCinder({ attachments, held, servers, underWay, isEveryCellRead, isShared });
+    return { kind: "read", violations, attachments: attachments.length };
+  } catch (error) {
+    return { kind: "unread", reason: (error as Error).message };
+  }
+}
+
+function pairsUnderWay(facts: {
+  readonly attachments: readonly AuditedAttachment[];
+  readonly named: readonly NamedVolume[];
+  readonly onTheWay: ReadonlySet<string>;
+}): ReadonlySet<string> {
+  const { attachments, named, onTheWay } = facts;
+  const pairs = [
+    ...named.filter(({ isUnderWay, serverUuid }) => isUnderWay || onTheWay.has(serverUuid)),
+    ...attachments.filter(({ serverUuid }) => onTheWay.has(serverUuid)),
+  ];
+  return new Set(pairs.map(({ volumeId, serverUuid }) => pairKey(volumeId, serverUuid)));
+}
+
+async function readAttachments(storage: AuditedStorage["storage"]): Promise<readonly AuditedAttachment[]> {
+  return readPages(
+    (after) => storage.attachments({ after, limit: PAGE_SIZE }),
+    ({ id, volumeId, serverUuid }) => ({
+      ...{ id, volumeId, serverUuid },
+    }),
+  );
+}
+
+async function readHeld(storage: AuditedStorage["storage"]): Promise<ReadonlyMap<string, string>> {
+  const held = new Map<string, string>();
+  for (const status of HELD_STATUSES)
+    for (const id of await readPages(
+      (after) => storage.volumesWithStatus({ status, after, limit: PAGE_SIZE }),
+      ({ id }) => id,
+    ))
+      held.set(id, status);
+  return held;
+}
+
+/** Reads all pages. Only an empty one is the last, since Cinder may give fewer than it was asked for. */
+async function readPages<One extends { readonly id: string }, Kept>(
+  page: (after: string | null) => Promise<readonly One[]>,
+  keep: (one: One) => Kept,
+): Promise<readonly Kept[]> {
+  const kept: Kept[] = [];
+  for (let after: string | null = null; ; ) {
+    const found: readonly One[] = await page(after);
+    const last = found.at(-1);
+    if (last === undefined) return kept;
+    kept.push(...found.map(keep));
+    after = last.id;
+  }
+}

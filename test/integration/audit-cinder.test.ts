@@ -1,0 +1,113 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import { isClean } from "../../audit/audit-report.ts";
+import { auditTwice } from "../../audit/audit-twice.ts";
+import { auditText } from "../../audit/print-report.ts";
+import type { AuditedCell } from "../../audit/read-cloud.ts";
+import { OWN } from "../contract/volumes.contract.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
+
+// The apis' sweep of attachments would mend some of it in the end, so the audit looks at once.
+const cinder = new MemoryBlockStorage({ newId: randomUUID });
+let cloud: TestCloud;
+beforeAll(async () => {
+  const inventories = { VCPU: { total: 32 }, MEMORY_MB: { total: 8_192 }, DISK_GB: { total: 100 } };
+  cloud = await startTestCloud({
+    ...{ cells: [{ name: "c-1", hosts: [{ name: "h-0", inventories }] }], schedulers: 1, conductors: 1 },
+    ...{ volumes: "cinder", blockStorage: cinder },
+  });
+  await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
+}, 120_000);
+afterEach(() => {
+  cinder.fate = () => "answered";
+});
+afterAll(() => cloud?.close());
+
+// A reading opens connections, for which the databases of a busy machine may take longer than the audit waits.
+const audit = ({
+  isShared = false,
+  cells = cloud.cells,
+}: {
+  isShared?: boolean;
+  cells?: readonly AuditedCell[];
+} = {}) =>
+  eventually("the databases to answer", () =>
+    auditTwice({
+      ...{ apiUrl: cloud.databaseUrl, cells, pauseMs: 0, patienceMs: 0, conductorSettings: [] },
+      blockStorage: { storage: cinder, isShared },
+    }).catch(() => null),
+  );
+/** What the audit says of volumes, in the words of the report. */
+const found = async (options?: Parameters<typeof audit>[0]) =>
+  (await audit(options)).violations
+    .filter(({ law }) => law === "volumes")
+    .map(({ what, where }) => `${what}: ${where}`);
+
+async function bootWith(volumeId: string): Promise<string> {
+  const server = { name: "s", flavorRef: "s", imageRef: "", networks: "none" };
+  const { json } = await cloud.call("POST", "/v2.1/servers", { server });
+  const { id } = json.server;
+  const shown = async () => (await cloud.call("GET", `/v2.1/servers/${id}`)).json.server;
+  await eventually("the server to run", async () => (await shown()).status === "ACTIVE");
+  await cloud.call("POST", `/v2.1/servers/${id}/os-volume_attachments`, { volumeAttachment: { volumeId } });
+  await eventually("the volume to be attached", async () => {
+    const volume = await cinder.volume(volumeId, OWN);
+    return volume?.status === "in-use" && (await shown())["OS-EXT-STS:task_state"] === null;
+  });
+  return id;
+}
+
+test("the audit names attachments that no server has, servers' volumes without one, and volumes in use of nobody", async () => {
+  const volumeId = cinder.putVolume({ projectId: "any" }).id;
+  const server = await bootWith(volumeId);
+  await eventually("the audit to find nothing", async () => (await found()).length === 0);
+  const clean = await audit();
+  expect([clean.unreadCinder, clean.counts.attachments]).toEqual([null, 1]);
+  expect(auditText(clean)).toContain("volumes in Cinder                   agree with the servers (1 attachment)");
+
+  const stray = cinder.putVolume({ projectId: "any" }).id;
+  const unknown = randomUUID();
+  const kept = await cinder.reserve({ volumeId: stray, serverUuid: unknown, connector: null }, OWN);
+  if (kept.kind !== "reserved") throw new Error(JSON.stringify(kept));
+  const ofNobody = cinder.putVolume({ projectId: "any", status: "in-use" }).id;
+  expect((await found()).toSorted()).toEqual([
+    `Cinder has an attachment of a server that this cloud does not have: server ${unknown}, volume ${stray}, attachment ${kept.attachment.id}`,
+    `Cinder takes a volume for that of a server, and nobody has it: volume ${ofNobody}`,
+  ]);
+  expect(await found({ isShared: true })).toHaveLength(1);
+
+  const [attachment] = await cinder.attachments({ volumeId });
+  await cinder.deleteAttachment(attachment?.id ?? "");
+  expect(await found({ isShared: true })).toContain(
+    `a server has a volume without an attachment in Cinder: cell c-1, server ${server}, volume ${volumeId}`,
+  );
+  // What the audit offers as a remedy mends it.
+  await cloud.call("POST", `/v2.1/servers/${server}/action`, { reboot: { type: "HARD" } });
+  await eventually(
+    "the volume to be connected again",
+    async () => (await cinder.volume(volumeId, OWN))?.status === "in-use",
+  );
+  await eventually(
+    "the server to be at rest, with its volume",
+    async () => (await found({ isShared: true })).length === 1,
+  );
+});
+
+test("a Cinder that does not answer is named, and nothing is said about volumes", async () => {
+  cinder.putVolume({ projectId: "any", status: "in-use" });
+  cinder.fate = (method) => (method === "attachments" ? "silent" : "answered");
+  const report = await audit();
+  expect([report.violations.filter(({ law }) => law === "volumes"), isClean(report)]).toEqual([[], false]);
+  expect(report.unreadCinder).toContain("Cinder does not answer");
+  expect(auditText(report)).toMatch(/volumes in Cinder +not checked: Cinder does not answer/);
+});
+
+test("while a cell cannot be read, its servers' volumes and attachments are not taken for those of nobody", async () => {
+  const stray = cinder.putVolume({ projectId: "any" }).id;
+  await cinder.reserve({ volumeId: stray, serverUuid: randomUUID(), connector: null }, OWN);
+  const lost = { name: "lost", databaseUrl: "postgresql://127.0.0.1:1/none" };
+  expect((await found()).filter((line) => line.includes(stray))).toHaveLength(1);
+  expect((await found({ cells: [...cloud.cells, lost] })).filter((line) => line.includes(stray))).toEqual([]);
+});
