@@ -57,17 +57,20 @@ export class PostgresPortStore implements PortStore {
     return rows.map(recordOfPort);
   }
 
+  /** The statement has only the conditions of this query, since a kept plan of one for all queries would walk through the ports of all projects. */
   async listPorts({ projectId, limit, ...asked }: PortQuery): Promise<readonly PortRecord[]> {
     const { id = null, serverUuid = null, name = null, networkId = null, address = null } = asked;
     const uuids = [id, serverUuid].filter((uuid) => uuid !== null);
     if (onlyUuids(uuids).length < uuids.length || (address !== null && !isIPv4(address))) return [];
+    const values: unknown[] = [limit];
+    const wanted = { project_id: projectId, id, server_uuid: serverUuid, name, network_id: networkId, address };
+    const asks = Object.entries(wanted).filter(([, value]) => value !== null);
+    const conditions = asks.map(([column, value]) => `${column} = $${values.push(value)}`);
     const rows = await queryStored<PortRow>(this.#pool, {
-      name: "list_ports",
+      name: ["list_ports", ...asks.map(([column]) => column)].join("_"),
       text: `select ${PORT_COLUMNS} from ports
-        where ($1::text is null or project_id = $1) and ($3::uuid is null or id = $3) and ($4::uuid is null or server_uuid = $4)
-          and ($5::text is null or name = $5) and ($6::text is null or network_id = $6) and ($7::inet is null or address = $7)
-        order by ports.created_at_ms, id limit $2`,
-      values: [projectId, limit, id, serverUuid, name, networkId, address],
+        ${conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`} order by ports.created_at_ms, id limit $1`,
+      values,
     });
     return rows.map(recordOfPort);
   }

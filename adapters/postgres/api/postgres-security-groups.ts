@@ -40,11 +40,18 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
   }
 
   async groups({ projectId = "", ids, withoutRules = false }: SecurityGroupFilter): Promise<readonly SecurityGroup[]> {
+    // Only the conditions of this question, since a kept plan of one for all questions would walk through the groups of all projects.
+    const values: unknown[] = [];
+    const ofProject = projectId === "" ? [] : [`g.project_id = $${values.push(projectId)}`];
+    const conditions = [
+      ...ofProject,
+      ...(ids === undefined ? [] : [`g.id = any ($${values.push(onlyUuids(ids))}::uuid[])`]),
+    ];
     const rows = await queryStored<GroupRow>(this.#pool, {
-      name: withoutRules ? "security_group_names" : "security_groups",
+      name: `security_group${withoutRules ? "_names" : "s"}${projectId === "" ? "" : "_project"}${ids === undefined ? "" : "_ids"}`,
       text: `select ${withoutRules ? NAME_COLUMNS : GROUP_COLUMNS} from security_groups g
-        where ($1::text = '' or g.project_id = $1) and ($2::uuid[] is null or g.id = any ($2)) order by g.project_id, g.name, g.id`,
-      values: [projectId, ids === undefined ? null : onlyUuids(ids)],
+        ${conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`} order by g.project_id, g.name, g.id`,
+      values,
     });
     return rows.map(groupOfRow);
   }

@@ -66,11 +66,12 @@ export class PostgresServerGroupStore implements ServerGroupStore {
     });
   }
 
+  /** A statement for all projects and one for a project: a kept plan of one for both would walk through the groups of all projects. */
   async groups({ projectId, limit, offset }: ServerGroupQuery): Promise<readonly ServerGroupRecord[]> {
     const rows = await queryStored<GroupRow>(this.#pool, {
-      name: "server_groups",
-      text: `${SELECT_GROUPS} where $1::text is null or g.project_id = $1 order by g.created_at, g.uuid limit $2 offset $3`,
-      values: [projectId, limit, offset],
+      name: projectId === null ? "server_groups" : "server_groups_of_project",
+      text: `${SELECT_GROUPS} ${projectId === null ? "" : "where g.project_id = $3"} order by g.created_at, g.uuid limit $1 offset $2`,
+      values: [limit, offset, ...(projectId === null ? [] : [projectId])],
     });
     return rows.map(recordOf);
   }
