@@ -55,6 +55,8 @@ export interface ListFilters {
   readonly created: TimeRange | null;
   readonly deleted: DeletedBy | null;
   readonly softDeleted: boolean;
+  /** Returns a promise to wait for when the matchers have worked for some milliseconds, otherwise null. */
+  readonly rest: () => Promise<void> | null;
 }
 
 /** Filters that callers who are not admins may use, by their first microversion. Source: Nova's `_get_server_search_options`. */
@@ -114,6 +116,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Zones): 
   if (locked !== undefined) matchers.push((known) => (known.lock !== null) === locked);
   return {
     matchers,
+    rest: () => work.rest(),
     name: name === "" ? null : readPattern("name", name, work),
     indexed: [
       ...indexedOf(text),

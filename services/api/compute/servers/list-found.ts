@@ -8,6 +8,7 @@ import { findByTokens } from "./list-by-tokens.ts";
 import type { ListSource } from "./list-filters.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
+import { passingServers } from "./passing-servers.ts";
 import { stretchReader } from "./read-stretches.ts";
 import type { ServerPage } from "./server-page.ts";
 import { readSoftlyDeleted, type SoftlyDeletedDeps, softlyDeletedPlaces } from "./soft-deleted-stretches.ts";
@@ -87,7 +88,7 @@ async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServ
     const stretch = await read(SORTED_STRETCH);
     looks += stretch.known.length;
     if (looks > SORTED_MAX) return null;
-    passing.push(...stretch.known.filter((known) => query.matches === null || query.matches(known)));
+    passing.push(...(await passingServers(stretch.known, query)));
     if (stretch.isLast) return passing;
   }
 }
@@ -96,7 +97,7 @@ async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServ
 async function newestOf(
   deps: Deps,
   places: readonly ListPosition[],
-  { projectId, limit, matches }: ListQuery,
+  { projectId, limit, matches, rest }: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage> {
   const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
@@ -108,6 +109,8 @@ async function newestOf(
     const chunk = left.slice(at, at + size);
     at += chunk.length;
     for (const known of await readPlaces(deps, chunk, projectId)) {
+      const turnOfOthers = rest?.();
+      if (turnOfOthers) await turnOfOthers;
       if (matches !== null && !matches(known)) continue;
       if (servers.length === limit) return { servers, nextMarker: servers.at(-1)?.server.uuid ?? null };
       servers.push(known);
@@ -128,10 +131,13 @@ async function readPlaces(
 }
 
 /** Returns the page of these servers that begins after the marker. */
-export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker: KnownServer | null): ServerPage {
-  const { compare, limit, matches } = query;
-  const wanted = servers
-    .filter((known) => matches === null || matches(known))
+export async function pageOf(
+  servers: readonly KnownServer[],
+  query: ListQuery,
+  marker: KnownServer | null,
+): Promise<ServerPage> {
+  const { compare, limit } = query;
+  const wanted = (await passingServers(servers, query))
     .filter((known) => marker === null || compare(marker, known) < 0)
     .sort(compare);
   const page = wanted.slice(0, limit);

@@ -37,6 +37,8 @@ export interface ListQuery {
   readonly compare: (one: KnownServer, other: KnownServer) => number;
   /** Filters that need the cells' data. When it is null there are none, so a page of requests is a page of servers. */
   readonly matches: ((known: KnownServer) => boolean) | null;
+  /** Returns a promise to wait for before the next server is compared, when the filters have worked for some milliseconds, otherwise null. */
+  readonly rest?: () => Promise<void> | null;
 }
 
 const BEFORE_FROM_MINOR = 66;
@@ -95,6 +97,7 @@ export function readListQuery(
     ...{ sources: filters.sources, indexed: filters.indexed, created: filters.created },
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
+    rest: filters.rest,
   };
 }
 

@@ -94,7 +94,7 @@ async function search(
   read: ReadStretch,
   otherWay: (() => Promise<ServerPage | null>) | null = null,
 ): Promise<ServerPage> {
-  const { limit, matches, nameContains } = query;
+  const { limit, matches, rest, nameContains } = query;
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
@@ -114,6 +114,8 @@ async function search(
     for (const known of stretch.known) {
       // The server's name in its cell may differ from the name by which it was found.
       if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
+      const turnOfOthers = rest?.();
+      if (turnOfOthers) await turnOfOthers;
       if (matches !== null && !matches(known)) continue;
       servers.push(known);
       if (servers.length === limit) return { servers, nextMarker: known.server.uuid };

@@ -1,10 +1,13 @@
 import type { RE2JS } from "re2js";
+import { nextTurn } from "../../../../runtime/next-turn.ts";
 
 /**
  * How much work the patterns of one list may make, in steps: the look of one instruction of an expression at one character, about 60 ns. Together they take less than
- * a second, and the process answers nobody else while they compare the servers of one stretch.
+ * a second.
  */
 const STEPS_MAX = 5_000_000;
+/** After as many steps, some milliseconds, the process answers others before the next server is compared. */
+const STEPS_OF_TURN = 100_000;
 /** To make this much of an automaton takes as long as a step. */
 const AUTOMATON_BYTES_PER_STEP = 8;
 /** What a state of an automaton has, and for each instruction and each class of characters. These are the figures by which RE2JS bounds its memory. */
@@ -16,11 +19,19 @@ const CLASSES_PER_STEP = 10;
 /** The work that the patterns of one list have left. */
 export class MatchWork {
   #left = STEPS_MAX;
+  #leftAtRest = STEPS_MAX;
 
   /** Returns whether this much was left. */
   spend(steps: number): boolean {
     this.#left -= steps;
     return this.#left >= 0;
+  }
+
+  /** Returns a promise to wait for when it is the turn of others, otherwise null. */
+  rest(): Promise<void> | null {
+    if (this.#leftAtRest - this.#left < STEPS_OF_TURN) return null;
+    this.#leftAtRest = this.#left;
+    return nextTurn();
   }
 }
 

@@ -9,6 +9,7 @@ import type { IndexedFilter } from "./list-filters.ts";
 import { isByCreation } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import type { ListStretch, PlacedStretch, ReadPlaced, ReadStretch } from "./list-stretch.ts";
+import { passingServers } from "./passing-servers.ts";
 
 interface Deps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests" | "isRareName">;
@@ -23,7 +24,7 @@ interface Start {
 type ReadRecords = (
   rows: number,
 ) => Promise<Omit<PlacedStretch, "known"> & { readonly records: readonly RequestRecord[] }>;
-type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches" | "created">;
+type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches" | "rest" | "created">;
 
 /** The servers of a project, or with a name, are read one after the other while this share of them pass the filters. */
 const PASSING_SHARE_MIN = 0.1;
@@ -106,7 +107,7 @@ function projectReader(
     }
     const stretch = { known: await hydrateServers(records, cells, { withDeleted: false }), end, isLast };
     const inOrder = inOrderFrom({ marker: null, after: end });
-    const isTried = !isLast && !isFew && end !== null && isFewPassing(stretch, query);
+    const isTried = !isLast && !isFew && end !== null && (await isFewPassing(stretch, query));
     read = isTried ? furthest(inOrder, byIndexFrom(end), oldestFirst) : inOrder;
     return stretch;
   };
@@ -130,14 +131,14 @@ function specValueOf({ flavor, imageRef, userId, keyName }: ServerSpec, attribut
 function firstly(
   one: ReadPlaced,
   otherFrom: (end: ListPosition) => ReadPlaced,
-  { matches }: Pick<Asked, "matches">,
+  query: Pick<Asked, "matches" | "rest">,
   oldestFirst: boolean,
   isOtherGood: () => Promise<boolean> = async () => true,
 ): ReadStretch {
   let read: ReadStretch = async (rows) => {
     const stretch = await one(rows);
     const { isLast, end } = stretch;
-    const isTried = !isLast && end !== null && isFewPassing(stretch, { matches }) && (await isOtherGood());
+    const isTried = !isLast && end !== null && (await isFewPassing(stretch, query)) && (await isOtherGood());
     read = isTried ? furthest(one, otherFrom(end), oldestFirst) : one;
     return stretch;
   };
@@ -146,8 +147,8 @@ function firstly(
 
 const isFewOf = (passing: number, all: number): boolean => passing < Math.max(1, all * PASSING_SHARE_MIN);
 
-function isFewPassing({ known }: ListStretch, { matches }: Pick<Asked, "matches">): boolean {
-  return isFewOf(known.filter((one) => matches === null || matches(one)).length, known.length);
+async function isFewPassing({ known }: ListStretch, query: Pick<Asked, "matches" | "rest">): Promise<boolean> {
+  return isFewOf((await passingServers(known, query)).length, known.length);
 }
 
 /** Reads the first stretch in both ways, and then goes on with the one that has come further. */
