@@ -1,3 +1,5 @@
+import { type NumberRange, numbersInRanges } from "../numbers-in-ranges.ts";
+
 /** The greatest number that is accepted in a list. The kernel numbers CPUs and NUMA nodes from 0 and stays far below this. */
 const NUMBER_MAX = 65_535;
 
@@ -24,15 +26,15 @@ export function parseNumberList(text: string | undefined): readonly number[] | n
   if (text === undefined) return null;
   const trimmed = text.trim();
   if (trimmed === "") return [];
-  const found = new Set<number>();
+  const found: NumberRange[] = [];
   for (const part of trimmed.split(",")) {
     const [, first, last] = /^\s*(\d{1,6})(?:-(\d{1,6}))?\s*$/.exec(part) ?? [];
     if (first === undefined) return null;
     const [low, high] = [Number(first), Number(last ?? first)];
     if (high < low || high > NUMBER_MAX) return null;
-    for (let number = low; number <= high; number++) found.add(number);
+    found.push([low, high]);
   }
-  return [...found].sort((a, b) => a - b);
+  return numbersInRanges(found);
 }
 
 /**
