@@ -6,11 +6,15 @@ const OWNER_FILE = ".berth-owner";
 
 /**
  * Makes a temporary directory `berth-<kind>-…` in `parent` that this process has to remove. It also removes directories of the same kind
- * that were left behind there by killed processes. Cost: one listing of `parent`, which is the directory for temporary files by default.
+ * that were left behind there by killed processes, each after `release` has ended what uses it; if that throws, it stays. Cost: one listing of `parent`, which is the directory for temporary files by default.
  */
-export function makeOwnedDir(kind: string, parent = tmpdir()): string {
+export function makeOwnedDir(
+  kind: string,
+  parent = tmpdir(),
+  release: (path: string) => void = () => undefined,
+): string {
   const prefix = `berth-${kind}-`;
-  for (const name of readdirSync(parent)) if (name.startsWith(prefix)) removeIfOrphan(join(parent, name));
+  for (const name of readdirSync(parent)) if (name.startsWith(prefix)) removeIfOrphan(join(parent, name), release);
   const path = mkdtempSync(join(parent, prefix));
   try {
     writeFileSync(join(path, OWNER_FILE), ownerOf(process.pid));
@@ -21,10 +25,11 @@ export function makeOwnedDir(kind: string, parent = tmpdir()): string {
 }
 
 /** Removes nothing when the owner is unknown, or when another process removed the directory meanwhile. */
-function removeIfOrphan(path: string): void {
+function removeIfOrphan(path: string, release: (path: string) => void): void {
   try {
     const { uid } = lstatSync(path);
     if (uid !== process.getuid?.() || !isGone(readFileSync(join(path, OWNER_FILE), "utf8"))) return;
+    release(path);
     rmSync(path, { recursive: true, force: true });
   } catch {
     // Another process has to remove it.

@@ -1,7 +1,27 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+
+/** The directory within a disk's own one at which its file system is mounted. */
+const MOUNT = "disk";
+
+/** A directory for a disk. This also ends the mounts of killed tests, which nobody else would. */
+const makeDiskDir = (kind: string): string => makeOwnedDir(kind, tmpdir(), endMount);
+
+/** Throws if the file system cannot be ended: then nothing of its directory may be touched, since a call for it may stand still for good. */
+function endMount(dir: string): void {
+  const path = join(dir, MOUNT);
+  if (!readFileSync("/proc/self/mounts", "utf8").includes(` ${path} `)) return;
+  try {
+    // It may hold up processes.
+    execFileSync("fsfreeze", ["--unfreeze", path], { stdio: "pipe" });
+  } catch {
+    // It was not frozen.
+  }
+  execFileSync("umount", ["--lazy", path], { stdio: "pipe" });
+}
 
 /** Why a small file system cannot be made here, or null when it can. */
 export function whyNoSmallDisk(): string | null {
@@ -39,8 +59,8 @@ export function whyNoHangingDisk(): string | null {
 }
 
 export function openHangingDisk(): HangingDisk {
-  const dir = mkdtempSync(join(tmpdir(), "berth-hanging-disk-"));
-  const [image, path] = [join(dir, "image"), join(dir, "disk")];
+  const dir = makeDiskDir("hanging-disk");
+  const [image, path] = [join(dir, "image"), join(dir, MOUNT)];
   const run = (program: string, ...args: readonly string[]) => execFileSync(program, args, { stdio: "pipe" });
   try {
     writeFileSync(image, "");
@@ -84,8 +104,17 @@ export interface SmallDisk {
 
 /** Mounts a file system of so many MiB, and for so many files if that is named, until it is closed. */
 export function openSmallDisk(mib: number, filesMax = 0): SmallDisk {
-  const path = mkdtempSync(join(tmpdir(), "berth-small-disk-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m,nr_inodes=${filesMax}`, "tmpfs", path], { stdio: "pipe" });
+  const dir = makeDiskDir("small-disk");
+  const path = join(dir, MOUNT);
+  try {
+    mkdirSync(path);
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m,nr_inodes=${filesMax}`, "tmpfs", path], {
+      stdio: "pipe",
+    });
+  } catch (error) {
+    rmSync(dir, { recursive: true, force: true });
+    throw error;
+  }
   const filling = join(path, "filling");
   return {
     path,
@@ -96,7 +125,7 @@ export function openSmallDisk(mib: number, filesMax = 0): SmallDisk {
     empty: () => rmSync(filling, { force: true }),
     close: () => {
       execFileSync("umount", ["--lazy", path]);
-      rmSync(path, { recursive: true, force: true });
+      rmSync(dir, { recursive: true, force: true });
     },
   };
 }
