@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../../core/ledger/hypervisor-facts.ts";
 import { hostName, providerOf } from "../../contract/cell-fixtures.ts";
 import { eventually } from "../../rigs/eventually.ts";
@@ -55,6 +55,24 @@ describe("the uptime of a hypervisor", () => {
     expect((await rig.get(`${HOSTS}/${providerOf(3)}/uptime`, ADMIN(87))).json().badRequest.message).toBe(
       `Compute service of ${hostName(3)} is unavailable at this time.`,
     );
+  });
+});
+
+describe("the usage of hypervisors", () => {
+  it("is read up to 2.87, and no servers are counted from 2.88 on, which do not show it", async () => {
+    const counts = vi.spyOn(rig.cell("north").store, "serverCountByHost");
+    try {
+      for (const path of [`${HOSTS}/detail`, `${HOSTS}/${providerOf(1)}`])
+        for (const minor of [88, 90]) expect((await rig.get(path, ADMIN(minor))).body).not.toContain("running_vms");
+      expect(counts).not.toHaveBeenCalled();
+      const detail = (await rig.get(`${HOSTS}/detail`, ADMIN(87))).json().hypervisors;
+      expect(detail[1]).toMatchObject({ hypervisor_hostname: hostName(1), running_vms: 1 });
+      const shown = (await rig.get(`${HOSTS}/${providerOf(1)}`, ADMIN(87))).json().hypervisor;
+      expect(shown.running_vms).toBe(1);
+      expect(counts).toHaveBeenCalledTimes(2);
+    } finally {
+      counts.mockRestore();
+    }
   });
 });
 

@@ -86,7 +86,8 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   const ofDetail = { query: HYPERVISOR_LIST_QUERY, rule: "os-hypervisors:list-detail" };
   http.get("/os-hypervisors/detail", { config: ofDetail, schema: detail }, async (request) => {
     const { minor } = callOf(request);
-    const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: true });
+    const withUsage = minor < NO_USAGE_FROM_MINOR;
+    const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage });
     const nowMs = clock.now();
     const hypervisors = page.hypervisors.map((one) => ({
       ...hypervisorDetailView(one.known, minor, nowMs),
