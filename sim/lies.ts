@@ -207,5 +207,16 @@ function report(
 ): AttemptReport {
   const failed = state === GuestState.GUEST_STATE_FAILED;
   const failure = failed ? FailureKind.FAILURE_KIND_RESCHEDULE : FailureKind.FAILURE_KIND_UNSPECIFIED;
-  return { host, serverUuid, attemptId, state, failure, reason: failed ? REFUSED : "", step: "", listensAt: "" };
+  const left = failed ? { nothingLeft: true } : {};
+  return {
+    host,
+    serverUuid,
+    attemptId,
+    state,
+    failure,
+    reason: failed ? REFUSED : "",
+    step: "",
+    listensAt: "",
+    ...left,
+  };
 }

@@ -89,8 +89,14 @@ export class AttemptReporter {
   reportState(entry: GuestEntry): void {
     const devices =
       entry.state === "failed" || entry.state === "building" ? undefined : portDevicesOf(entry, this.#pinningOf);
-    const report = { ...attemptReportOf(entry), devices };
-    this.report(this.#store.isSettling(entry) ? { ...report, state: GuestState.GUEST_STATE_BUILDING } : report);
+    // An entry becomes `failed` only when its guest is gone.
+    const left = entry.state === "failed" ? { nothingLeft: true } : {};
+    const report = { ...attemptReportOf(entry), devices, ...left };
+    this.report(
+      this.#store.isSettling(entry)
+        ? { ...report, nothingLeft: undefined, state: GuestState.GUEST_STATE_BUILDING }
+        : report,
+    );
   }
 
   /** Reports the guests that were prepared for a lost conductor to the others that ordered them, or to any other conductor. */

@@ -289,6 +289,7 @@ describe("an agent", () => {
     await eventually("the new stream", () => one.hellos().length === 2);
     one.build(1);
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("hypervisor") });
+    expect(one.reports("t1/0").some(({ nothingLeft }) => nothingLeft)).toBe(false);
     expect(agent.guests()).toMatchObject([{ attemptId: "t1/0", state: "building" }]);
     await eventually("the guest to go", () => driver.guests().length === 0);
     await eventually("the list to be empty", () => agent.guests().length === 0);

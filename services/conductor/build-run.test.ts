@@ -30,9 +30,13 @@ function beginRun(ports: object): BuildRun {
   return run;
 }
 
-function report(run: BuildRun, state: GuestState, reason = ""): void {
+function report(
+  run: BuildRun,
+  state: GuestState,
+  said: Pick<Partial<AttemptReport>, "reason" | "nothingLeft"> = {},
+): void {
   const names = { host: hostName(0), serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
-  run.reported(AttemptReport.fromPartial({ ...names, state, reason }), 0);
+  run.reported(AttemptReport.fromPartial({ ...names, state, ...said }), 0);
 }
 
 async function settle(): Promise<void> {
@@ -40,12 +44,13 @@ async function settle(): Promise<void> {
 }
 
 test.each([
-  ["may", "destroy host-0"],
-  ["kept", "look at host-0"],
-  ["silent", "look at host-0"],
+  ["may", undefined, "destroy host-0"],
+  ["kept", undefined, "look at host-0"],
+  ["silent", false, "look at host-0"],
+  ["none is needed, since the host says that nothing is left", true, "destroy host-0"],
 ] as const)(
-  "has the guest of a host judged that has failed to build it, before the build goes to another host (%s)",
-  async (verdict, left) => {
+  "has the guest of a host judged that has failed to build it, before the build goes to another host (verdict: %s)",
+  async (verdict, nothingLeft, left) => {
     const done: string[] = [];
     const ports = {
       needs: { meet: () => null },
@@ -64,10 +69,12 @@ test.each([
         },
       },
     };
-    report(beginRun(ports), GuestState.GUEST_STATE_FAILED, "the disk is full");
+    report(beginRun(ports), GuestState.GUEST_STATE_FAILED, { reason: "the disk is full", nothingLeft });
     await settle();
-    expect(done.slice(0, 3)).toEqual(["build host-0", `judge host-0 ${taskId(1)}/0`, "hop to host-1"]);
-    expect(done.slice(3).sort()).toEqual(["build host-1", left].sort());
+    const judged = nothingLeft === true ? [] : [`judge host-0 ${taskId(1)}/0`];
+    const before = ["build host-0", ...judged, "hop to host-1"];
+    expect(done.slice(0, before.length)).toEqual(before);
+    expect(done.slice(before.length).sort()).toEqual(["build host-1", left].sort());
   },
 );
 

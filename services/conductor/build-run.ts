@@ -116,10 +116,15 @@ export class BuildRun implements TaskRun {
 
   /**
    * A restored database may have forgotten that this very guest was started, and the host may still have it. Then it is put into quarantine before the
-   * build goes on, so that no other guest is started beside it.
+   * build goes on, so that no other guest is started beside it. A host that says with its report that it has no guest of the attempt is not asked.
    */
   #failed(report: AttemptReport, selection: number): void {
     const event = { kind: "failed", selection, failure: failureOf(report), reason: keptReason(report.reason) } as const;
+    if (report.nothingLeft === true) {
+      this.#failedByWord = selection;
+      this.#step(event);
+      return;
+    }
     const { host, serverUuid, attemptId } = report;
     this.#ports.guests.mayDestroy({ host, serverUuid, attemptId }).then(
       (verdict) => {

@@ -422,7 +422,14 @@ export interface AttemptReport {
    */
   listensAt: string;
   /** The functions of the host that connect the server's direct ports. Absent if there are none, and from an agent of an older version. */
-  devices?: PortDevices | undefined;
+  devices?:
+    | PortDevices
+    | undefined;
+  /**
+   * Only for a failed attempt: the host has no guest of it, so its conductor need not ask for one. Absent if a guest may be left, and from an
+   * agent of an older version.
+   */
+  nothingLeft?: boolean | undefined;
 }
 
 export interface PortDevices {
@@ -3889,6 +3896,7 @@ function createBaseAttemptReport(): AttemptReport {
     step: "",
     listensAt: "",
     devices: undefined,
+    nothingLeft: undefined,
   };
 }
 
@@ -3920,6 +3928,9 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     }
     if (message.devices !== undefined) {
       PortDevices.encode(message.devices, writer.uint32(74).fork()).join();
+    }
+    if (message.nothingLeft !== undefined) {
+      writer.uint32(80).bool(message.nothingLeft);
     }
     return writer;
   },
@@ -4009,6 +4020,14 @@ export const AttemptReport: MessageFns<AttemptReport> = {
             message.devices = PortDevices.decode(reader, reader.uint32());
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.nothingLeft = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4037,6 +4056,7 @@ export const AttemptReport: MessageFns<AttemptReport> = {
     message.devices = (object.devices !== undefined && object.devices !== null)
       ? PortDevices.fromPartial(object.devices)
       : undefined;
+    message.nothingLeft = object.nothingLeft ?? undefined;
     return message;
   },
 };
