@@ -20,6 +20,16 @@ test("a volume on an NFS export is a file below the directory that Nova and Cind
   expect(find(nfs({ format: undefined })).format).toBe("raw");
 });
 
+test("the file of a snapshot is a qcow2 file, whatever Cinder says of the volume's first one", () => {
+  const other = "0f1e2d3c-0000-4000-8000-000000000002";
+  for (const name of [`volume-${ID}.${other}`, `volume-${ID}.tmp-snap-${other}`])
+    expect(find(nfs({ name })).format).toBe("qcow2");
+  expect(find(local(`/mnt/a/volume-${ID}.${other}`)).format).toBe("qcow2");
+  // A template of names in which the volume's own id stands behind a dot.
+  expect(find(nfs({ name: `vol.${ID}` })).format).toBe("raw");
+  expect(find(nfs({ name: `volume-${ID}.old` })).format).toBe("raw");
+});
+
 test("a local path is used below the directory of exports alone", () => {
   expect(find(local("/mnt/disks/one"))).toEqual({ path: "/mnt/disks/one", format: "raw" });
   for (const path of ["/etc/shadow", "/mnt/../etc/shadow", "/mntother/one", "/mnt"])

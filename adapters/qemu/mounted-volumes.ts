@@ -10,6 +10,15 @@ export interface VolumeFile {
   readonly backing?: VolumeFile;
 }
 
+const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+/**
+ * The end of the name of a file that Cinder has made for a snapshot, in the format qcow2: the id of the volume, and that of the snapshot. Before its release 28, Cinder states the format of a
+ * volume's first file for the others, too. A name is Cinder's alone, unlike a file's content, so it can be trusted.
+ *
+ * Source: `_create_snapshot` of `RemoteFSSnapDriverBase`
+ */
+const OF_SNAPSHOT = new RegExp(`${UUID}\\.(?:tmp-snap-)?${UUID}$`);
+
 const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/;
 
 /**
@@ -21,13 +30,8 @@ const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/;
  * Source: `LibvirtMountedFileSystemVolumeDriver` of Nova, `RemoteFsClient.get_mount_point` of os-brick
  */
 export function mountedFile(volumeId: string, connection: string, mounts: string | null): VolumeFile {
-  const {
-    driver_volume_type: type,
-    export: exported,
-    name,
-    device_path: device,
-    format = "raw",
-  } = fieldsOf(connection);
+  const { driver_volume_type: type, export: exported, name, device_path: device, ...stated } = fieldsOf(connection);
+  const format = OF_SNAPSHOT.test(String(name ?? device)) ? "qcow2" : (stated.format ?? "raw");
   if (mounts === null)
     throw new QemuError(
       "unavailable",
