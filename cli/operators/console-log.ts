@@ -2,6 +2,7 @@ import { integer } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { callCompute, operatorSettings } from "./operators-client.ts";
+import { terminalText } from "./terminal-text.ts";
 
 const declaration = {
   command: "berth console-log",
@@ -20,7 +21,8 @@ export function runConsoleLogCommand(argv: readonly string[]): Promise<number> {
     const length = settings.lines === null ? {} : { length: settings.lines + 1 };
     const path = `/servers/${encodeURIComponent(server)}/action`;
     const { output } = await callCompute<{ output: string }>(settings, "POST", path, { "os-getConsoleOutput": length });
-    process.stdout.write(output === "" || output.endsWith("\n") ? output : `${output}\n`);
+    const shown = process.stdout.isTTY ? terminalText(output) : output;
+    process.stdout.write(shown === "" || shown.endsWith("\n") ? shown : `${shown}\n`);
     return 0;
   });
 }
