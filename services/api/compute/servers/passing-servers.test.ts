@@ -32,15 +32,15 @@ test("others are answered while an expression takes much work for each server", 
   // The automaton of the expression overflows with these, and then each character counts.
   const hostnameOf = (at: number) =>
     `${at.toString(2)}${"abba".repeat(60)}`.replaceAll("0", "a").replaceAll("1", "b") + (at % 2 === 0 ? "y" : "");
-  const servers = Array.from({ length: 100 }, (_, at) => ({
+  const servers = Array.from({ length: 60 }, (_, at) => ({
     server: { spec: { name: "n", hostname: hostnameOf(at) } },
   }));
   const passing: KnownServer[] = [];
   const turns = await turnsOfOthers(async () => {
     passing.push(...(await passingServers(servers as unknown as KnownServer[], { matches, rest })));
   });
-  expect(passing).toHaveLength(50);
-  expect(turns).toBeGreaterThanOrEqual(15);
+  expect(passing).toHaveLength(30);
+  expect(turns).toBeGreaterThanOrEqual(5);
 });
 
 test("filters that cost nothing take no turns", async () => {
