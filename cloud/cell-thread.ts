@@ -60,7 +60,7 @@ export class CellThread {
   constructor(options: CellThreadOptions) {
     this.#options = options;
     const data: CellThreadData = { logLevel: options.logLevel, observed: options.observer !== null };
-    this.#worker = new Worker(new URL("./cell-worker.ts", import.meta.url), { workerData: data });
+    this.#worker = new Worker(new URL("./cell-worker.ts", import.meta.url), { name: "cells", workerData: data });
     this.#worker.on("message", (word: CellWord) => this.#hear(word));
     this.#worker.on("error", (error) => this.#die(error instanceof Error ? error : new Error(String(error))));
     this.#worker.on("exit", () => this.#die(new Error("the thread of the cells' services has ended")));

@@ -18,7 +18,7 @@ export class WorkerSender implements HttpSender {
   #ended: Error | null = null;
 
   constructor(options: { readonly apiUrl: string; readonly connections: number }) {
-    this.#worker = new Worker(new URL("./http-worker.ts", import.meta.url), { workerData: options });
+    this.#worker = new Worker(new URL("./http-worker.ts", import.meta.url), { name: "client", workerData: options });
     this.#calls = new TurnQueue((calls) => this.#worker.postMessage(calls));
     this.#worker.on("message", (answers: readonly NumberedAnswer[]) => {
       for (const answer of answers) this.#answer(answer);

@@ -72,7 +72,8 @@ export function familyCpuMs(pid: number): number {
   return living.reduce((sum, ms) => sum + ms, endedChildrenMs(pid));
 }
 
-function parentOf(pid: number): number | null {
+/** The parent of a process, or null when the process has ended. */
+export function parentOf(pid: number): number | null {
   try {
     return statOf(pid)(PPID);
   } catch (error) {
@@ -105,6 +106,7 @@ function fieldOf(text: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s*(\\d+)`, "m").exec(text)?.[1] ?? 0);
 }
 
-function hasEnded(error: unknown): boolean {
+/** Whether a file of /proc could not be read because its process or thread has ended. */
+export function hasEnded(error: unknown): boolean {
   return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
