@@ -193,7 +193,7 @@ const CHANGES: readonly Step[] = [
   ok("server add network first shared"),
   newer("server add fixed ip --fixed-ip-address 10.64.4.4 first shared"),
   // Up to 2.43, the client calls an action that Neutron has replaced.
-  no("server add fixed ip first shared", /no such action: addFixedIp/),
+  no("server add fixed ip first shared", /exactly one address/),
   ok("server show first -c addresses -f value", /10\.64\.4\.4/),
   ok("server remove network first shared"),
   ok("server show first -c addresses -f value", /^\{?\}?\s*$/),

@@ -35,6 +35,9 @@ const hostOf = (name: string, index: number): HostConfig => ({
   hypervisor: { type: "fake", version: 1_000, host_ip: `192.0.2.${index + 1}`, cpu_info: { arch: "x86_64" } },
 });
 
+/** A machine that is busy with the other parts of the tests takes long. */
+const PATIENCE = { withinMs: 240_000 };
+
 const NEUTRON_NETWORK = { id: "3cb9bc59-5699-4588-a4b1-b87f96708bc6", name: "private" };
 /** The external network, from which floating IPs come. */
 export const POOL = "nova";
@@ -155,7 +158,7 @@ export class SampleCloud {
     const tooSmall = { volumeAttachment: { volumeId: this.volume({ sizeGib: 0 }) } };
     const asks = async () =>
       (await this.call("PUT", `/servers/${server}/os-volume_attachments/${id}`, { body: tooSmall })).status;
-    await eventually(`server ${server} has nothing under way`, async () => (await asks()) === 400);
+    await eventually(`server ${server} has nothing under way`, async () => (await asks()) === 400, PATIENCE);
     return target;
   }
 
@@ -163,6 +166,7 @@ export class SampleCloud {
     await eventually(
       `volume ${id} is migrated`,
       () => this.#cinder.all().find((volume) => volume.id === id)?.migrationStatus === "success",
+      PATIENCE,
     );
   }
 
@@ -171,16 +175,21 @@ export class SampleCloud {
     await eventually(
       `volume ${id} is in use`,
       () => this.#cinder.all().find((volume) => volume.id === id)?.status === "in-use",
+      PATIENCE,
     );
   }
 
   async settled(id: string): Promise<Answer> {
-    return eventually(`server ${id} has nothing under way`, async () => {
-      const { status, json } = await this.call("GET", `/servers/${id}`, {});
-      if (status === 404) return { status: "DELETED" };
-      const { server } = json;
-      return server.status !== "BUILD" && server["OS-EXT-STS:task_state"] === null && server;
-    });
+    return eventually(
+      `server ${id} has nothing under way`,
+      async () => {
+        const { status, json } = await this.call("GET", `/servers/${id}`, {});
+        if (status === 404) return { status: "DELETED" };
+        const { server } = json;
+        return server.status !== "BUILD" && server["OS-EXT-STS:task_state"] === null && server;
+      },
+      PATIENCE,
+    );
   }
 
   async act(id: string, action: string, value: unknown = null): Promise<Answer> {
@@ -191,10 +200,10 @@ export class SampleCloud {
   async forceDown(host: string, forced_down: boolean): Promise<void> {
     // A cell that does not answer in time is left out of the list.
     const serviceOf = async () => (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services[0];
-    const { id } = await eventually(`the service of ${host}`, serviceOf);
+    const { id } = await eventually(`the service of ${host}`, serviceOf, PATIENCE);
     await this.must("PUT", `/os-services/${id}`, { forced_down });
     // A host that is no longer forced down is up when its agent was heard of next.
-    if (!forced_down) await eventually(`${host} is up`, async () => (await serviceOf())?.state === "up");
+    if (!forced_down) await eventually(`${host} is up`, async () => (await serviceOf())?.state === "up", PATIENCE);
   }
 
   /** Does the work while the only cell does not answer. */
@@ -205,10 +214,14 @@ export class SampleCloud {
       await work();
     } finally {
       await cut(false);
-      await eventually("the cell answers again", async () => {
-        const { services } = await this.must("GET", "/os-services?binary=nova-compute");
-        return services.every(({ state }: Answer) => state === "up");
-      });
+      await eventually(
+        "the cell answers again",
+        async () => {
+          const { services } = await this.must("GET", "/os-services?binary=nova-compute");
+          return services.every(({ state }: Answer) => state === "up");
+        },
+        PATIENCE,
+      );
     }
   }
 
@@ -219,7 +232,11 @@ export class SampleCloud {
       await this.call("POST", `/servers/${id}/action`, { body: { forceDelete: null } });
     }
     for (const { id } of servers)
-      await eventually(`${id} is gone`, async () => (await this.call("GET", `/servers/${id}`, {})).status === 404);
+      await eventually(
+        `${id} is gone`,
+        async () => (await this.call("GET", `/servers/${id}`, {})).status === 404,
+        PATIENCE,
+      );
   }
 
   close(): Promise<void> {
