@@ -3,6 +3,7 @@ import { ensureDatabase, withClient } from "../../adapters/postgres/client/datab
 import { startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../../adapters/postgres/schema/migrate.ts";
 import type { DatabaseKind } from "../../adapters/postgres/schema/schema-files.ts";
+import { connectedInTime } from "./connected-in-time.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -36,8 +37,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const server = GIVEN_URL === undefined ? await startEmbedded({ durable: false }) : givenServer(GIVEN_URL);
   try {
     for (const kind of ["cell", "api"] as const) {
-      await ensureDatabase(server.url("postgres"), templateOf(kind));
-      await migrate(server.url(templateOf(kind)), kind);
+      await connectedInTime(() => ensureDatabase(server.url("postgres"), templateOf(kind)));
+      await connectedInTime(() => migrate(server.url(templateOf(kind)), kind));
     }
   } catch (error) {
     await server.stop();
@@ -45,8 +46,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   project.provide("postgresUrl", server.url("postgres"));
   return async () => {
-    const left = await withClient(server.url("postgres"), (client) =>
-      client.query<{ datname: string }>("select datname from pg_database where datname like 'test\\_%' order by 1"),
+    const query = "select datname from pg_database where datname like 'test\\_%' order by 1";
+    const left = await connectedInTime(() =>
+      withClient(server.url("postgres"), (client) => client.query<{ datname: string }>(query)),
     );
     await server.stop();
     if (left.rows.length > 0)

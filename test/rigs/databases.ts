@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inject } from "vitest";
 import { cloneDatabase, dropDatabase, withClient } from "../../adapters/postgres/client/databases.ts";
 import type { DatabaseKind } from "../../adapters/postgres/schema/schema-files.ts";
+import { connectedInTime } from "./connected-in-time.ts";
 import { templateOf } from "./databases-setup.ts";
 
 export interface TestDatabase {
@@ -11,21 +12,21 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-// A closed connection takes a moment to leave pg_stat_activity.
-const SESSIONS_END_MS = 5_000;
+// A closed connection takes a moment to leave pg_stat_activity, and longer on a busy machine.
+const SESSIONS_END_MS = 60_000;
 
 /** A migrated, empty database of its own for a test file. Call it in `beforeAll` and `drop` it in `afterAll`. Cost: some 30 ms. */
 export async function freshDatabase(kind: DatabaseKind): Promise<TestDatabase> {
   const adminUrl = inject("postgresUrl");
   const name = `test_${kind}_${randomBytes(6).toString("hex")}`;
-  await cloneDatabase(adminUrl, templateOf(kind), name);
+  await connectedInTime(() => cloneDatabase(adminUrl, templateOf(kind), name));
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   return {
     url: url.href,
     drop: async () => {
-      const open = await waitUntilNoSessions(adminUrl, name);
-      await dropDatabase(adminUrl, name);
+      const open = await connectedInTime(() => waitUntilNoSessions(adminUrl, name));
+      await connectedInTime(() => dropDatabase(adminUrl, name));
       if (open.length > 0) throw new Error(`connections left open to ${name}: ${open.join("; ")}`);
     },
   };

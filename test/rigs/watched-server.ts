@@ -115,7 +115,7 @@ export class WatchedServer {
   async #migration(): Promise<string | null> {
     const path = `/servers/${this.id}/migrations`;
     type Listed = { readonly migrations: readonly { readonly id: number }[] };
-    const [running] = ((await (await this.#compute.call("GET", path)).json()) as Listed).migrations;
+    const [running] = ((await (await this.#asked(path)).json()) as Listed).migrations;
     return running === undefined ? null : `${path}/${running.id}`;
   }
 
@@ -156,13 +156,22 @@ export class WatchedServer {
     if (latest?.message !== "Error") return null;
     const path = `/servers/${this.id}/os-instance-actions/${latest.request_id}`;
     type Shown = { readonly instanceAction: { readonly events: readonly { readonly details: string | null }[] } };
-    const { instanceAction } = (await (await this.#compute.call("GET", path)).json()) as Shown;
+    const { instanceAction } = (await (await this.#asked(path)).json()) as Shown;
     return instanceAction.events.map(({ details }) => details ?? "").find((details) => details !== "") ?? "";
   }
 
   async #latest(action: string): Promise<ListedAction | undefined> {
-    const answer = await this.#compute.call("GET", `/servers/${this.id}/os-instance-actions`);
+    const answer = await this.#asked(`/servers/${this.id}/os-instance-actions`);
     const { instanceActions } = (await answer.json()) as { readonly instanceActions: readonly ListedAction[] };
     return instanceActions.find((one) => one.action === action);
+  }
+
+  /** The answer to a question, asked again as long as the server's cell does not answer, as it may on a busy machine. */
+  #asked(path: string): Promise<Response> {
+    const ask = async () => {
+      const answer = await this.#compute.call("GET", path);
+      return answer.status !== 503 && answer;
+    };
+    return eventually(`an answer to ${path} that is not 503`, ask, PATIENT);
   }
 }
