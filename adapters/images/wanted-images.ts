@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { open, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { lutimes, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Clock } from "../../runtime/clock.ts";
 import { findImageFile } from "../../runtime/find-image-file.ts";
@@ -127,10 +127,10 @@ export class WantedImages {
   }
 }
 
-/** A file that has gone in the meantime is not touched. */
+/** A file that has gone in the meantime is not touched, nor one to which a host has put a symbolic link in its place. */
 async function touch(path: string): Promise<void> {
   const now = new Date();
-  await utimes(path, now, now).catch((error: NodeJS.ErrnoException) => {
+  await lutimes(path, now, now).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;
   });
 }

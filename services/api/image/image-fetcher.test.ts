@@ -1,5 +1,14 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -216,6 +225,18 @@ describe("an image that hosts lack", () => {
     await wanted.want(unsealed);
     await look(fetcher);
     expect(asked).toEqual([image.id, unsealed.id]);
+  });
+
+  test("is claimed without a change of another file to which a host has made a link in the claim's place", async () => {
+    const victim = join(dir, "victim");
+    writeFileSync(victim, "");
+    utimesSync(victim, 1, 1);
+    expect(await wanted.claim(image)).toBe(true);
+    const claim = join(dir, `.${uploadedName(image.id, sha512)}.fetching`);
+    rmSync(claim);
+    symlinkSync(victim, claim);
+    expect(await wanted.claim(image)).toBe(true);
+    expect(statSync(victim).mtimeMs).toBe(1_000);
   });
 
   test("is fetched by each api that has the key, and its mark is understood by an api that knows no seals", async () => {
