@@ -37,11 +37,7 @@ export async function copyDisk(guest: QemuMonitor, node: string, path: string, s
   signal.throwIfAborted();
   await endCopy(guest);
   try {
-    const file = { driver: "file", filename: path, discard: "unmap" };
-    const options = { discard: "unmap", "detect-zeroes": "unmap", backing: null };
-    await guest.execute("blockdev-add", { driver: "qcow2", "node-name": TARGET, file, ...options });
-    if (await hasExternalData(guest, TARGET))
-      throw new QemuError("storage", "the copy is not written: another host has made it keep its data in another file");
+    await openTarget(guest, path);
     const job = { "job-id": JOB, device: node, target: TARGET, sync: "full", "auto-dismiss": false };
     await guest.execute("blockdev-backup", job);
     for (;;) {
@@ -59,6 +55,25 @@ export async function copyDisk(guest: QemuMonitor, node: string, path: string, s
     await endCopy(guest);
   }
 }
+
+/** Opens the file that is to become the copy. Rejects with a QemuError if it keeps its data in another file, or if the kernel does not let QEMU open the agent's file. */
+async function openTarget(guest: QemuMonitor, path: string): Promise<void> {
+  const file = { driver: "file", filename: path, discard: "unmap" };
+  const options = { discard: "unmap", "detect-zeroes": "unmap", backing: null };
+  try {
+    await guest.execute("blockdev-add", { driver: "qcow2", "node-name": TARGET, file, ...options });
+  } catch (error) {
+    if (!(error instanceof QmpError) || !/^Could not open '\/proc\/.*: Permission denied$/.test(error.message))
+      throw error;
+    throw new QemuError("state", `${FEWER_RIGHTS} (${error.message})`, { cause: error });
+  }
+  if (await hasExternalData(guest, TARGET))
+    throw new QemuError("storage", "the copy is not written: another host has made it keep its data in another file");
+}
+
+/** The kernel lets a process open the files of another one only if it has all capabilities of that. */
+const FEWER_RIGHTS =
+  "the guest's QEMU may not open the file that the agent has made for the copy, since it lacks capabilities of the agent: give the agent those that it needs by AmbientCapabilities= of its unit, not by setcap, restart it, and stop and start the server";
 
 /** Ends the copying of a disk, whether or not it is complete, and closes its file. Does nothing if no disk is copied. */
 export async function endCopy(guest: QemuMonitor): Promise<void> {
