@@ -31,6 +31,17 @@ test("accepts what an agent reports about its hypervisor", () => {
   });
   const closedBecause = "the directory of guests /guests has not answered for 15 s or longer";
   expect(hypervisorOfReport({ ...report, closedBecause })).toMatchObject({ closedBecause });
+  const told = "\u001b]52;c;cm0gLXJm\u0007 \u009b2J\n";
+  const shown = "\ufffd]52;c;cm0gLXJm\ufffd \ufffd2J\ufffd";
+  expect(
+    hypervisorOfReport({
+      ...{ ...report, closedBecause: told },
+      node: { provisionState: told, powerState: told, closedBecause: told },
+    }),
+  ).toMatchObject({
+    closedBecause: shown,
+    node: { provisionState: shown, powerState: shown, closedBecause: shown },
+  });
   expect(hypervisorOfReport(undefined)).toBeUndefined();
   expect(hypervisorOfReport({ ...report, cpuInfo: "" })).toMatchObject({ cpuInfo: {} });
 });

@@ -47,10 +47,16 @@ export function hypervisorOfReport(
 
 /** The reason may contain a text of the hosts file, so it is cut and not refused. */
 function nodeOf({ provisionState, powerState, closedBecause }: NodeReport): NodeFacts {
-  return { provisionState, powerState, closedBecause: shortened(closedBecause) };
+  return {
+    ...{ provisionState: harmless(provisionState), powerState: harmless(powerState) },
+    closedBecause: shortened(closedBecause),
+  };
 }
 
-const shortened = (reason: string): string => [...reason].slice(0, REASON_CHARS_MAX).join("");
+const shortened = (reason: string): string => harmless([...reason].slice(0, REASON_CHARS_MAX).join(""));
+
+/** Without the control characters that a terminal of an operator would obey, since a host may be compromised. */
+const harmless = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
 
 function parseCpuInfo(text: string): Readonly<Record<string, unknown>> | null {
   if (text === "") return {};
