@@ -274,6 +274,16 @@ describe("a guest that an agent has asked to release two interfaces before it di
       expect(interfaces()).toEqual([first, second]);
     });
 
+    test("while it is handed over, and runs on here, loses the rest of it with its next order", async () => {
+      await guest.change({ handedTo: { attemptId: "t2/0", isDone: false, wasRunning: true } });
+      release(first);
+      await work.endCalledOff(NAME);
+      expect([changes, interfaces()]).toEqual([[], [first, second]]);
+      await guest.change({ handedTo: null });
+      await work.atRest(NAME);
+      expect(interfaces()).toEqual([second]);
+    });
+
     test("when its agent ends, leaves it to the next process", async () => {
       work.close();
       release(first);

@@ -193,6 +193,8 @@ export class OldWork {
       const guest = await guests.existing(name);
       if (!devicesOf(guest.record).some((device) => devices.has(device))) return;
       this.#uncompared.add(key);
+      // Its devices are not changed now. It may yet stay.
+      if (guest.record.handedTo !== null) return;
       if (clock.monotonic() - (this.#comparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < RELEASED_MS) return;
       this.#comparedAtMs.set(key, clock.monotonic());
       await this.#completeDevices(name, guest);
