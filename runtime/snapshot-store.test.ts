@@ -1,4 +1,13 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -7,6 +16,16 @@ import { SnapshotStore } from "./snapshot-store.ts";
 import { SilentStorageError, StorageGate } from "./storage-gate.ts";
 
 const NEVER = new AbortController().signal;
+
+/** The files that this process has open. */
+const openFiles = () =>
+  readdirSync("/proc/self/fd").flatMap((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`);
+    } catch {
+      return [];
+    }
+  });
 
 let clock: ManualClock;
 beforeEach(() => {
@@ -82,6 +101,24 @@ describe("the file of an image that is being written", () => {
     symlinkSync(join(dir, "victim"), part);
     await expect(store.withFile(part, BEGINNING, async () => undefined)).rejects.toMatchObject({ code: "EEXIST" });
     expect(readdirSync(dir)).not.toContain("victim");
+  });
+
+  test("is closed when a storage answers again that was silent at the end", async () => {
+    const { storage, store } = await storeWithPart();
+    const part = await store.nameFor("two");
+    const isOpen = () => openFiles().includes(part);
+    const { promise: hangs, resolve: answer } = Promise.withResolvers<void>();
+    let hanging: Promise<void> | undefined;
+    const used = store.withFile(part, BEGINNING, async () => {
+      hanging = storage.work(() => hangs);
+      clock.advance(15_000);
+      throw new Error("the copying broke off");
+    });
+    await expect(used).rejects.toThrow("the copying broke off");
+    expect(isOpen()).toBe(true);
+    answer();
+    await hanging;
+    await expect.poll(isOpen).toBe(false);
   });
 
   test("is not awaited from a storage that has fallen silent", async () => {

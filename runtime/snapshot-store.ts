@@ -58,9 +58,20 @@ export class SnapshotStore {
     try {
       return await use(`/proc/${process.pid}/fd/${file.fd}`);
     } finally {
-      // The file is closed also if that is not awaited, and an error of its data is found when it becomes the image.
-      await this.#storage.look(() => file.close(), { isSlow: true }).catch(() => undefined);
+      await this.#close(file);
     }
+  }
+
+  /**
+   * Closes a file, or lets it be closed when a silent storage answers again: Node ends this process if a file is forgotten that is still open. An error of its data is found when it
+   * becomes the image.
+   */
+  async #close(file: FileHandle): Promise<void> {
+    const close = () => file.close().catch(() => undefined);
+    await this.#storage.look(close, { isSlow: true }).catch(() => {
+      // It is not awaited. The first call may still be under way, and a file may be closed twice.
+      void this.#storage.work(close, { isSlow: true });
+    });
   }
 
   /**
