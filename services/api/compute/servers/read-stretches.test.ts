@@ -21,6 +21,7 @@ interface Known {
   readonly cell: string | null;
   readonly user: string;
   readonly image?: string;
+  readonly name?: string;
   readonly project?: string;
   readonly state?: RequestRecord["state"];
   readonly isDeleted?: true;
@@ -31,9 +32,9 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
   const calls: string[] = [];
   const records = servers
     .map(
-      ({ number, cell, user, image = "", project = "p", state = "dispatched" }): RequestRecord => ({
+      ({ number, cell, user, image = "", name = "", project = "p", state = "dispatched" }): RequestRecord => ({
         ...{ serverUuid: uuidOf(number), state, cell, assignment: 0, changes: null, cancellation: null },
-        spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: project, userId: user, imageRef: image }),
+        spec: ServerSpec.fromPartial({ uuid: uuidOf(number), name, projectId: project, userId: user, imageRef: image }),
         ...{
           fault: state === "failed" ? "No valid host." : null,
           createdAtMs: number,
@@ -91,10 +92,12 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
     store: {
       requests: async (uuids: readonly string[]) => recordsOf(uuids),
       listRequests: async (query: RequestQuery) => pageOf(query).slice(0, query.limit),
+      isRareName: async () => false,
       scanRequests: async (scan: RequestScan) => {
         calls.push(`scan ${scan.rows}`);
         const page = pageOf(scan).slice(0, scan.rows);
-        return { records: page, resumeAt: page.length < scan.rows ? null : (page.at(-1)?.serverUuid ?? null) };
+        const named = page.filter(({ spec }) => spec.name.includes(scan.named?.contains ?? ""));
+        return { records: named, resumeAt: page.length < scan.rows ? null : (page.at(-1)?.serverUuid ?? null) };
       },
     },
     cells: new Map(["east", "west"].map((name) => [name, cellOf(name)])),
@@ -105,13 +108,14 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
     projectId: string | null,
     indexed: readonly IndexedFilter[] = [user],
     after: RequestRecord | null = null,
+    nameContains: string | null = null,
   ) =>
     stretchReader(
       deps,
       {
         ...{
           projectId,
-          nameContains: null,
+          nameContains,
           created: null,
           indexed,
         },
@@ -235,6 +239,14 @@ test("the index of a project's list begins after the marker", async () => {
   expect((await readAll(reader("p", undefined, marker(61)), 20)).flat()).toEqual([60, 30, 0]);
   expect((await readAll(reader("p", undefined, marker(60)), 20)).flat()).toEqual([30, 0]);
   expect(calls.filter((call) => call.startsWith("scan"))).toEqual(["scan 20", "scan 20"]);
+});
+
+test("a project's list by a name that none of very many servers after the marker has goes on where it was, and not at its beginning", async () => {
+  const many = Array.from({ length: 12_010 }, (_, at) => ({ number: at + 1, cell: "east", user: "ann" }));
+  const named = many.map((server) => ([1, 12_005].includes(server.number) ? { ...server, name: "xy" } : server));
+  const { reader, calls, marker } = cloudOf(named);
+  expect((await readAll(reader("p", undefined, marker(12_002), "xy"), 20)).flat()).toEqual([1]);
+  expect(calls).toEqual(["scan 10000", "scan 10000"]);
 });
 
 test("of several filters, the one whose servers are rarest is read on in each cell", async () => {

@@ -59,7 +59,7 @@ export function stretchReader(
   const isOfProject = projectId !== null && !indexed.some(({ attribute }) => attribute === "status");
   if (isOfProject) {
     const records = recordReader(deps, query, order, start);
-    return projectReader(deps, query, records, place, { byIndex, byIndexFrom, inOrderFrom, oldestFirst });
+    return projectReader(deps, query, records, place, { byIndex, byIndexFrom, oldestFirst });
   }
   if (nameContains === null || !isIndexedName(nameContains)) return byIndex;
   return firstly(
@@ -74,7 +74,6 @@ export function stretchReader(
 interface Ways {
   readonly byIndex: ReadPlaced;
   readonly byIndexFrom: (after: ListPosition | null) => ReadPlaced;
-  readonly inOrderFrom: (start: Start) => ReadPlaced;
   readonly oldestFirst: boolean;
 }
 
@@ -87,7 +86,7 @@ function projectReader(
   query: Asked,
   readRecords: ReadRecords,
   start: ListPosition | null,
-  { byIndex, byIndexFrom, inOrderFrom, oldestFirst }: Ways,
+  { byIndex, byIndexFrom, oldestFirst }: Ways,
 ): ReadStretch {
   let read: ReadStretch = async (rows) => {
     const { records, end, isLast } = await readRecords(rows);
@@ -106,7 +105,8 @@ function projectReader(
       }
     }
     const stretch = { known: await hydrateServers(records, cells, { withDeleted: false }), end, isLast };
-    const inOrder = inOrderFrom({ marker: null, after: end });
+    // The same reader goes on: it may have looked at many servers after the last one that has the name.
+    const inOrder = hydrated(readRecords, cells);
     const isTried = !isLast && !isFew && end !== null && (await isFewPassing(stretch, query));
     read = isTried ? furthest(inOrder, byIndexFrom(end), oldestFirst) : inOrder;
     return stretch;
@@ -165,10 +165,13 @@ function furthest(one: ReadPlaced, other: ReadPlaced, oldestFirst: boolean): Rea
 
 /** Reads the servers of the requests that `recordReader` reads. */
 function scanReader(deps: Deps, query: Asked, order: RequestOrder, start: Start): ReadPlaced {
-  const read = recordReader(deps, query, order, start);
+  return hydrated(recordReader(deps, query, order, start), deps.cells);
+}
+
+function hydrated(read: ReadRecords, cells: Cells): ReadPlaced {
   return async (rows) => {
     const { records, ...stretch } = await read(rows);
-    return { ...stretch, known: await hydrateServers(records, deps.cells, { withDeleted: false }) };
+    return { ...stretch, known: await hydrateServers(records, cells, { withDeleted: false }) };
   };
 }
 
