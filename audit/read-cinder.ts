@@ -4,7 +4,14 @@ import {
   readOpenRequests,
   readVolumeHolders,
 } from "../adapters/postgres/audit/read-volume-holders.ts";
-import { type AuditedAttachment, checkCinder, HELD_STATUSES, pairKey } from "../core/audit/check-cinder.ts";
+import { onlyUuids } from "../adapters/postgres/client/store-query.ts";
+import {
+  type AuditedAttachment,
+  type AuditedHolder,
+  checkCinder,
+  HELD_STATUSES,
+  pairKey,
+} from "../core/audit/check-cinder.ts";
 import type { Violation } from "../core/audit/violation.ts";
 import type { BlockStorage } from "../core/stores/block-storage.ts";
 
@@ -19,12 +26,18 @@ export interface AuditedStorage {
 
 /** What the comparison found, or why it could not be made. */
 export type CinderReading =
-  | { readonly kind: "read"; readonly violations: readonly Violation[]; readonly attachments: number }
+  | {
+      readonly kind: "read";
+      readonly violations: readonly Violation[];
+      readonly attachments: number;
+      /** The cells whose servers' volumes could not be read, with the reason. */
+      readonly unreadCells: ReadonlyMap<string, string>;
+    }
   | { readonly kind: "unread"; readonly reason: string };
 
 /**
  * Compares who has which volume according to Cinder and to the cells. Cinder is read first, and a server that has changed since is not at rest. Cells that
- * cannot be read are left out; another part of the audit names them. Memory: the attachments of Cinder and the ids of the volumes that servers have.
+ * cannot be read are left out. Memory: the attachments of Cinder and the ids of the volumes that servers have.
  */
 export async function readCinder(
   { storage, isShared }: AuditedStorage,
@@ -38,22 +51,42 @@ export async function readCinder(
     const held = await readHeld(storage);
     const attachments = await readAttachments(storage);
     const named = await readNamedVolumes(apiUrl);
-    const uuids = [...new Set([...attachments, ...named].map(({ serverUuid }) => serverUuid))].filter(Boolean);
+    const uuids = onlyUuids([...new Set([...attachments, ...named].map(({ serverUuid }) => serverUuid))]);
     const read = await Promise.allSettled(
       cells.map(({ name, databaseUrl }) => readVolumeHolders({ cell: name, databaseUrl }, uuids, patienceMs)),
     );
-    const servers = new Map(read.flatMap((one) => (one.status === "fulfilled" ? [...one.value] : [])));
+    const servers = mergedHolders(read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
+    const unreadCells = new Map(
+      read.flatMap((one, at) => (one.status === "rejected" ? [[cells[at]!.name, (one.reason as Error).message]] : [])),
+    );
     const onTheWay = await readOpenRequests(
       apiUrl,
       uuids.filter((uuid) => !servers.has(uuid)),
     );
     const underWay = pairsUnderWay({ attachments, named, onTheWay });
-    const isEveryCellRead = read.every(({ status }) => status === "fulfilled");
-    const violations = checkCinder({ attachments, held, servers, underWay, isEveryCellRead, isShared });
-    return { kind: "read", violations, attachments: attachments.length };
+    const violations = checkCinder({
+      ...{ attachments, held, servers, underWay, isShared },
+      named: new Set(named.map(({ volumeId }) => volumeId)),
+      isEveryCellRead: unreadCells.size === 0,
+    });
+    return { kind: "read", violations, attachments: attachments.length, unreadCells };
   } catch (error) {
     return { kind: "unread", reason: (error as Error).message };
   }
+}
+
+/** Nothing is said about a server that two cells have, which is a violation of its own: each of the two may know only some of its volumes. */
+function mergedHolders(cells: readonly ReadonlyMap<string, AuditedHolder>[]): ReadonlyMap<string, AuditedHolder> {
+  const merged = new Map<string, AuditedHolder>();
+  for (const [uuid, holder] of cells.flatMap((one) => [...one])) {
+    const other = merged.get(uuid);
+    const both = other && {
+      ...{ ...holder, isAtRest: false, volumes: [...other.volumes, ...holder.volumes] },
+      inDoubt: [...other.inDoubt, ...holder.inDoubt],
+    };
+    merged.set(uuid, both ?? holder);
+  }
+  return merged;
 }
 
 function pairsUnderWay(facts: {

@@ -106,9 +106,11 @@ async function withCinder(
   if (cloud.blockStorage === undefined) return { ...walked, unreadCinder: null };
   const cinder = await readCinder(cloud.blockStorage, cloud, patienceMs);
   if (cinder.kind === "unread") return { ...walked, unreadCinder: cinder.reason };
-  const { violations, attachments } = cinder;
+  const { violations, attachments, unreadCells } = cinder;
   return {
     ...walked,
+    // A cell may have answered everything else before.
+    unread: new Map([...unreadCells, ...walked.unread]),
     violations: [...walked.violations, ...violations],
     counts: { ...walked.counts, attachments },
     unreadCinder: null,

@@ -11,7 +11,7 @@ const attachment = (volumeId: string, serverUuid: string) => ({
   serverUuid,
 });
 const facts = (values: Partial<CinderFacts> = {}): CinderFacts => ({
-  ...{ attachments: [], held: new Map(), servers: new Map(), underWay: new Set() },
+  ...{ attachments: [], held: new Map(), servers: new Map(), named: new Set(), underWay: new Set() },
   ...{ isEveryCellRead: true, isShared: false },
   ...values,
 });
@@ -91,6 +91,14 @@ describe("a volume that Cinder takes for that of a server", () => {
       `${LACKING}: cell c-1, server s, volume v`,
     ]);
     expect(found({ held, servers: new Map([["s", holder({ inDoubt: ["v", "w"] })]]) })).toEqual([]);
+  });
+
+  test("is not named if the API database gives it to a server, even to one that no cell has", () => {
+    expect(found({ held, named: new Set(["v"]) })).toEqual([]);
+  });
+
+  test("is not named if other clouds use Cinder, since a server of theirs may have it whose attachment was lost", () => {
+    expect(found({ held, isShared: true })).toEqual([]);
   });
 
   test("is left alone while a cell could not be read, since one of its servers may have it", () => {

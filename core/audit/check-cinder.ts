@@ -25,6 +25,8 @@ export interface CinderFacts {
   /** The volumes that Cinder shows as those of a server, or of one that is about to get or lose them, each with its status. */
   readonly held: ReadonlyMap<string, string>;
   readonly servers: ReadonlyMap<string, AuditedHolder>;
+  /** The volumes that the API database gives to some server, wherever that one is. */
+  readonly named: ReadonlySet<string>;
   /** Pairs, by `pairKey`, that apis are at work on, and pairs of servers that no cell has yet. */
   readonly underWay: ReadonlySet<string>;
   /** Whether all cells were read. If not, a server that was not found may be in one of the others. */
@@ -66,7 +68,8 @@ export function checkCinder(facts: CinderFacts): Violation[] {
       ? [ofAnother(one, holder)]
       : [];
   });
-  return [...lacking, ...left, ...(isEveryCellRead ? withoutHolder(facts) : [])];
+  // A volume may be that of another cloud's server whose attachment was lost: its guest goes on, and freeing the volume would give it to a second one.
+  return [...lacking, ...left, ...(isEveryCellRead && !isShared ? withoutHolder(facts) : [])];
 }
 
 /** Such a volume is free for everybody in Cinder's eyes, although a guest may write to it. */
@@ -104,13 +107,13 @@ function ofNobody({ id, volumeId, serverUuid }: AuditedAttachment): Violation {
 }
 
 /** Volumes that nobody can attach or delete, since Cinder takes them for those of a server. */
-function withoutHolder({ attachments, held, servers }: CinderFacts): readonly Violation[] {
+function withoutHolder({ attachments, held, servers, named }: CinderFacts): readonly Violation[] {
   const attached = new Set(attachments.map(({ volumeId }) => volumeId));
   const owned = new Set([...servers.values()].flatMap(({ volumes, inDoubt }) => [...volumes, ...inDoubt]));
   return [...held]
-    .filter(([id]) => !attached.has(id) && !owned.has(id))
+    .filter(([id]) => !attached.has(id) && !owned.has(id) && !named.has(id))
     .map(([id, status]) => ({
       ...{ law: LAW, what: "Cinder takes a volume for that of a server, and nobody has it", where: `volume ${id}` },
-      proof: `its status is ${status}, and it has no attachment. If no other service has reserved it, run \`openstack volume set --state available --detached ${id}\``,
+      proof: `its status is ${status}, and it has no attachment. If \`${ATTACHMENT_COMMAND} list --all-projects --volume-id ${id}\` still shows none, no other service has reserved it, and no other cloud uses this Cinder (if one does, say so with --shared-cinder), run \`openstack volume set --state available --detached ${id}\``,
     }));
 }
