@@ -1,31 +1,13 @@
-import {
-  appendFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { openFiles } from "../test/rigs/open-files.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { SnapshotStore } from "./snapshot-store.ts";
 import { SilentStorageError, StorageGate } from "./storage-gate.ts";
 
 const NEVER = new AbortController().signal;
-
-/** The files that this process has open. */
-const openFiles = () =>
-  readdirSync("/proc/self/fd").flatMap((name) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${name}`);
-    } catch {
-      return [];
-    }
-  });
 
 let clock: ManualClock;
 beforeEach(() => {

@@ -24,6 +24,7 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import { SilentStorageError, StorageGate } from "../../runtime/storage-gate.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
+import { openFiles } from "../../test/rigs/open-files.ts";
 import { readGuestRecord } from "./guest-record.ts";
 import { lastError, QemuGuest } from "./qemu-guest.ts";
 import { GUEST_FILES } from "./virtual-machine.ts";
@@ -47,6 +48,17 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
     server.close();
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+test("a QEMU that the system cannot start, since its command is too long, leaves no file open, which would end this process", async () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-guest-")));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const { machine } = guestRecord();
+  const kernel = { path: "/k", ramdisk: null, commandLine: "x".repeat(200_000) };
+  const guest = await QemuGuest.create(dir, guestRecord({ machine: { ...machine, kernel } }));
+  const booted = guest.boot("/bin/false", { isReceiving: false, hasDevices: true });
+  await expect(booted).rejects.toMatchObject({ name: "QemuError", message: expect.stringContaining("E2BIG") });
+  expect(openFiles().filter((path) => path.startsWith(dir))).toEqual([]);
 });
 
 test("the first change of a record removes what a process left that was killed in the middle of one, and leaves room for the next one again", async () => {

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { type FileHandle, lstat, open, readFile, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -144,21 +144,22 @@ export class QemuGuest {
   ): Promise<void> {
     signal?.throwIfAborted();
     const { errors, folder } = await this.storage.work(() => this.#clearForBoot());
+    // Node ends this process if a file is forgotten that is still open.
+    const close = () => this.storage.work(() => Promise.all([errors.close(), folder.close()]));
     if (signal?.aborted === true) {
-      await this.storage.work(() => Promise.all([errors.close(), folder.close()]));
+      await close();
       signal.throwIfAborted();
     }
     const { machine: own, rescue, pinning: whole } = this.#record;
     const pinning = whole === undefined || hasDevices ? whole : { ...whole, devices: [] };
     const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
-    const child = spawn(program, qemuArguments(machine, { isReceiving, pinning }), {
-      // This process stands still until the child has entered its directory, so the child enters the one that is open already.
-      cwd: `/proc/self/fd/${folder.fd}`,
-      detached: true,
-      // A pipe of this process would keep a test runner waiting, and would break when this process ends.
-      stdio: ["ignore", errors.fd, errors.fd],
-      env: { PATH: process.env.PATH ?? "" },
-    });
+    let child: ChildProcess;
+    try {
+      child = startQemu(program, qemuArguments(machine, { isReceiving, pinning }), { errors, folder });
+    } catch (error) {
+      await close();
+      throw new QemuError("not-started", `QEMU cannot be started: ${(error as Error).message}`, { cause: error });
+    }
     let failed: string | null = null;
     child.once("error", (error) => {
       failed = error.message;
@@ -170,7 +171,7 @@ export class QemuGuest {
     child.unref();
     this.#pid = child.pid ?? null;
     try {
-      await this.storage.work(() => Promise.all([errors.close(), folder.close()]));
+      await close();
       for (let waited = 0; waited < START_MS; waited += POLL_MS) {
         await delay(POLL_MS);
         if (failed !== null) throw new QemuError("not-started", failed);
@@ -332,6 +333,22 @@ export class QemuGuest {
     const read = () => readFile(join(this.dir, GUEST_FILES.errors), "utf8");
     return lastError(await this.storage.look(read).catch(() => ""));
   }
+}
+
+/** Throws if the system cannot start a process with these arguments, or has no memory for one. */
+function startQemu(
+  program: string,
+  args: readonly string[],
+  { errors, folder }: Readonly<Record<"errors" | "folder", FileHandle>>,
+): ChildProcess {
+  return spawn(program, args, {
+    // This process stands still until the child has entered its directory, so the child enters the one that is open already.
+    cwd: `/proc/self/fd/${folder.fd}`,
+    detached: true,
+    // A pipe of this process would keep a test runner waiting, and would break when this process ends.
+    stdio: ["ignore", errors.fd, errors.fd],
+    env: { PATH: process.env.PATH ?? "" },
+  });
 }
 
 /** The last error in the output of QEMU, with the hint in the line after it; null for an empty output. QEMU names its program before each error. */
