@@ -91,11 +91,19 @@ async function shown(twin: MemoryBlockStorage, id: string, query: URLSearchParam
     const volume = await twin.volume(id, by);
     return volume === null ? noVolume(id) : { status: 200, body: { volume: volumeDocument(volume) } };
   }
-  const name = query.get("name");
+  const [name, status] = [query.get("name"), query.get("status")];
+  if (status !== null) return withStatus(twin, status, query);
   const named = async () => ({ kind: "listed", found: await twin.volumesNamed(name ?? "") }) as const;
   const list = await (name === null ? twin.volumes(pageOf(query), by) : named());
   if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
   return { status: 200, body: { volumes: list.found.map(volumeDocument) } };
+}
+
+async function withStatus(twin: MemoryBlockStorage, status: string, query: URLSearchParams): Promise<FakeAnswer> {
+  const after = query.get("marker");
+  if (after !== null && twin.all().every(({ id }) => id !== after)) return noVolume(after);
+  const found = await twin.volumesWithStatus({ status, after, limit: Number(query.get("limit")) });
+  return { status: 200, body: { volumes: found.map(volumeDocument) } };
 }
 
 async function migrated(twin: MemoryBlockStorage, volumeId: string, asked: Body): Promise<FakeAnswer> {
