@@ -34,6 +34,8 @@ test("a message that comes while its taker stands still is taken at its first de
   const module = new URL("../../adapters/nats/nats-bus.ts", import.meta.url).href;
   const workerData = { module, url: nats.apiUrl, subject: schedulerRequestsSubject, turn };
   const publisher = new Worker(PUBLISHER, { eval: true, workerData });
+  // It may be ready before the taker is, and an event to which nobody listens is lost.
+  const isReady = once(publisher, "message");
   try {
     await bus.ensureStreams(apiStreams);
     const deliveries: number[] = [];
@@ -41,7 +43,7 @@ test("a message that comes while its taker stands still is taken at its first de
       deliveries.push(message.deliveries);
       message.ack();
     });
-    await once(publisher, "message");
+    await isReady;
     await new Promise<void>((resolve) => {
       // Timers that are due come next, before anything is read.
       setImmediate(() => {
