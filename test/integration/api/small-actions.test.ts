@@ -7,7 +7,7 @@ import { ApiRig } from "./api-rig.ts";
 const OWNER = { "x-auth-token": "ann:p1" };
 const ADMIN = { "x-auth-token": "admin:ops" };
 const GONE = {
-  computeFault: { code: 410, message: "This resource is no longer available.  No forwarding address is given." },
+  computeFault: { code: 410, message: "This resource is no longer available. No forwarding address is given." },
 };
 
 let rig: ApiRig;

@@ -4,7 +4,7 @@ import { Fault } from "../../http/fault.ts";
 
 /** Nova's answer, at every microversion, for a feature that it has removed. */
 export function gone(): Fault {
-  return new Fault(410, "This resource is no longer available.  No forwarding address is given.");
+  return new Fault(410, "This resource is no longer available. No forwarding address is given.");
 }
 
 /** The routes that Nova has removed for every microversion, with their methods. Source: Nova's `routes.py`. */
