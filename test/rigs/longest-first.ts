@@ -25,7 +25,7 @@ export const LONGEST: readonly string[] = [
   "test/e2e/many-guests.long.test.ts",
   "test/e2e/boots.test.ts",
   "test/integration/cinder.test.ts",
-  "test/integration/berth-cell.test.ts",
+  "test/integration/berth-cell.long.test.ts",
   "test/integration/volumes.test.ts",
   "test/sim/sim.test.ts",
   "test/integration/placement/concurrent-providers.long.test.ts",
