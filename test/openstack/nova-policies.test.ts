@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeScratchDir } from "../../chaos/local/scratch-dir.ts";
 import type { KnownRoute } from "../../services/api/http/known-paths.ts";
 import { computeDefaults, policyName } from "../../services/api/policy/compute-rules.ts";
 import { ApiRig } from "../integration/api/api-rig.ts";
-import { isAsked } from "./is-asked.ts";
+import { isPartAsked } from "./is-asked.ts";
 
 const source = process.env.BERTH_NOVA_SOURCE ?? "";
 
@@ -30,14 +32,30 @@ const PATHS: Readonly<Record<string, string>> = {
   "/servers/{id}": "/servers/{server_id}",
 };
 
+const run = promisify(execFile);
+
+/** Reads a checkout, or a git directory without a work tree, like `SampleLibrary.read`. */
 async function readRules(): Promise<readonly NovaRule[]> {
+  if (existsSync(join(source, "nova/policies"))) return rulesOf(source);
+  const scratch = makeScratchDir();
+  try {
+    const archive = join(scratch.path, "nova.tar");
+    await run("git", ["-C", source, "archive", "--output", archive, "HEAD", "nova/__init__.py", "nova/policies"]);
+    await run("tar", ["-xf", archive, "-C", scratch.path]);
+    return await rulesOf(scratch.path);
+  } finally {
+    await scratch.remove();
+  }
+}
+
+async function rulesOf(checkout: string): Promise<readonly NovaRule[]> {
   const script = join(import.meta.dirname, "nova_policies.py");
   const options = { maxBuffer: 4_000_000, timeout: 60_000 };
-  const { stdout } = await promisify(execFile)("/usr/bin/python3", [script, source], options);
+  const { stdout } = await run("/usr/bin/python3", [script, checkout], options);
   return JSON.parse(stdout) as readonly NovaRule[];
 }
 
-describe.runIf(isAsked && source !== "")("the rules of Nova's policy", () => {
+describe.runIf(isPartAsked("samples") && source !== "")("the rules of Nova's policy", () => {
   let rules: readonly NovaRule[];
   let rig: ApiRig;
   beforeAll(async () => {

@@ -115,9 +115,12 @@ async function auditOf(keystone: RealKeystone, databaseUrl: string): Promise<rea
     );
   });
   if (stdout === "") throw new Error(`berth audit has printed nothing: ${stderr}`);
-  const { violations, unreadCinder } = JSON.parse(stdout);
-  const lines = violations.map(({ what, where, proof }: Answer) => `${what}: ${where}: ${proof}`);
-  return unreadCinder === null ? lines : [...lines, `Cinder could not be read: ${unreadCinder}`];
+  const { violations, unread, unreadCinder } = JSON.parse(stdout);
+  return [
+    ...violations.map(({ what, where, proof }: Answer) => `${what}: ${where}: ${proof}`),
+    ...Object.entries(unread).map(([cell, why]) => `cell ${cell} could not be read: ${why}`),
+    ...(unreadCinder === null ? [] : [`Cinder could not be read: ${unreadCinder}`]),
+  ];
 }
 
 const startBerth = (

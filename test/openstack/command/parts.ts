@@ -33,9 +33,9 @@ const SHARED = "real-cloud.test.ts";
 
 const NAMED = {
   samples: {
-    what: "the sample requests of Nova's documentation",
-    files: ["samples/upstream-samples.test.ts"],
-    packages: [],
+    what: "the sample requests of Nova's documentation, and the rules of its policy",
+    files: ["samples/upstream-samples.test.ts", "nova-policies.test.ts"],
+    packages: [`${PYTHON}/oslo_policy:python3-oslo.policy`],
     isDefault: true,
   },
   client: {
