@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { hasExternalData, nodeBytes, removeNode } from "./block-nodes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
-import { hasExternalData } from "./volume-plugs.ts";
 
 /** The names of the copy's job and of its target in QEMU. */
 const JOB = "berth-copy";
@@ -16,17 +16,12 @@ interface Job {
   readonly status: string;
   readonly error?: string;
 }
-interface BlockNode {
-  readonly "node-name"?: string;
-  readonly image: { readonly "virtual-size": number };
-}
 
 /** The size of a disk of a guest's QEMU. */
 export async function guestDiskBytes(guest: QemuMonitor, node: string): Promise<number> {
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
-  const disk = nodes.find((one) => one["node-name"] === node);
-  if (disk === undefined) throw new QemuError("state", `the guest has no disk ${node}`);
-  return disk.image["virtual-size"];
+  const bytes = await nodeBytes(guest, node);
+  if (bytes === undefined) throw new QemuError("state", `the guest has no disk ${node}`);
+  return bytes;
 }
 
 /**
@@ -84,8 +79,7 @@ export async function endCopy(guest: QemuMonitor): Promise<void> {
     if (performance.now() > untilMs) throw new QemuError("state", "the copying of the disk does not end");
     await delay(POLL_MS);
   }
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
-  if (nodes.some((one) => one["node-name"] === TARGET)) await guest.execute("blockdev-del", { "node-name": TARGET });
+  await removeNode(guest, TARGET);
 }
 
 /** A job that has ended meanwhile refuses to be cancelled. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
+import { blockNodes } from "./block-nodes.ts";
 import { type AnswerWait, checkDisksServer } from "./check-disks-server.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
@@ -30,10 +31,6 @@ interface BlockJob {
   readonly len: number;
   readonly offset: number;
   readonly ready?: boolean;
-}
-interface BlockNode {
-  readonly "node-name": string;
-  readonly image: { readonly "virtual-size": number };
 }
 
 const POLL_MS = 20;
@@ -115,7 +112,7 @@ async function openPlace(
     ...(isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
   });
   const nodes = await blockNodes(guest);
-  const sizeOf = (name: string) => nodes.find((one) => one["node-name"] === name)?.image["virtual-size"] ?? 0;
+  const sizeOf = (name: string) => nodes.find((one) => one["node-name"] === name)?.image?.["virtual-size"] ?? 0;
   const [size, room] = [sizeOf(node), sizeOf(there)];
   if (room === size) return there;
   if (onlySameSize)
@@ -171,10 +168,6 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
   const isBeginning = (node: string) => node.startsWith(BEGINNING);
   for (const node of [...places.filter(isBeginning), ...places.filter((one) => !isBeginning(one))])
     await guest.execute("blockdev-del", { "node-name": node });
-}
-
-async function blockNodes(guest: QemuMonitor): Promise<readonly BlockNode[]> {
-  return (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
 }
 
 /** A job that has ended meanwhile refuses to be cancelled. The caller that waits for the job sees how it ended. */

@@ -1,3 +1,4 @@
+import { nodeBytes } from "./block-nodes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
@@ -10,11 +11,7 @@ import { usedNode } from "./volume-copies.ts";
 export async function extendVolume(guest: QemuMonitor, volumeId: string, bytes: number): Promise<void> {
   const node = await usedNode(guest, volumeId);
   if (node === null) return;
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly {
-    readonly "node-name": string;
-    readonly image?: { readonly "virtual-size"?: number };
-  }[];
-  const present = nodes.find((one) => one["node-name"] === node)?.image?.["virtual-size"];
+  const present = await nodeBytes(guest, node);
   if (present === undefined) throw new QemuError("state", `QEMU does not say how large volume ${volumeId} is`);
   if (!Number.isSafeInteger(bytes) || bytes <= present) return;
   try {

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { hasNode, removeNode } from "./block-nodes.ts";
 import type { VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
-import { addVolumeNode, deviceOf, hasDevice, hasNode, nodesOf, removeNode, unlessRefused } from "./volume-plugs.ts";
+import { addVolumeNode, deviceOf, hasDevice, nodesOf, unlessRefused } from "./volume-plugs.ts";
 
 const POLL_MS = 50;
 /** How long QEMU may need to change over to a copy that is complete, or to give up one. */

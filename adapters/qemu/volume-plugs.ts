@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { hasExternalData, hasNode, removeNode } from "./block-nodes.ts";
 import type { VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
@@ -90,22 +91,11 @@ function blockdevOf({ path, format, backing }: VolumeFile): object {
   return { driver: format, discard: "unmap", file, ...(format === "qcow2" && { backing: behind }) };
 }
 
-/** Whether QEMU has opened another file for the data of a qcow2 file: a header that names one cannot be overruled. */
-export async function hasExternalData(guest: QemuMonitor, node: string): Promise<boolean> {
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
-  const image = nodes.find((one) => one["node-name"] === node)?.image;
-  return image?.["format-specific"]?.data?.["data-file"] !== undefined;
-}
-
 /** The guest does not have the volume yet. */
 async function refuseExternalData(guest: QemuMonitor, node: string, volumeId: string): Promise<void> {
   if (!(await hasExternalData(guest, node))) return;
   await removeNode(guest, node);
   throw new QemuError("storage", `volume ${volumeId} is not used: it keeps its data in another file`);
-}
-interface BlockNode {
-  readonly "node-name": string;
-  readonly image?: { readonly "format-specific"?: { readonly data?: Readonly<Record<string, unknown>> } };
 }
 
 /**
@@ -130,15 +120,6 @@ export async function unplugVolume(guest: QemuMonitor, volumeId: string, signal:
 export async function hasDevice(guest: QemuMonitor, device: string): Promise<boolean> {
   const devices = (await guest.execute("qom-list", { path: "/machine/peripheral" })) as readonly { name: string }[];
   return devices.some(({ name }) => name === device);
-}
-
-export async function hasNode(guest: QemuMonitor, node: string): Promise<boolean> {
-  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
-  return nodes.some((one) => one["node-name"] === node);
-}
-
-export async function removeNode(guest: QemuMonitor, node: string): Promise<void> {
-  if (await hasNode(guest, node)) await guest.execute("blockdev-del", { "node-name": node });
 }
 
 /** Whether the nodes are gone. QEMU refuses to remove one for a moment after its device has gone. */
