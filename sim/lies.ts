@@ -207,16 +207,6 @@ function report(
 ): AttemptReport {
   const failed = state === GuestState.GUEST_STATE_FAILED;
   const failure = failed ? FailureKind.FAILURE_KIND_RESCHEDULE : FailureKind.FAILURE_KIND_UNSPECIFIED;
-  const left = failed ? { nothingLeft: true } : {};
-  return {
-    host,
-    serverUuid,
-    attemptId,
-    state,
-    failure,
-    reason: failed ? REFUSED : "",
-    step: "",
-    listensAt: "",
-    ...left,
-  };
+  const said = failed ? { reason: REFUSED, nothingLeft: true } : { reason: "" };
+  return { host, serverUuid, attemptId, state, failure, ...said, step: "", listensAt: "" };
 }

@@ -89,14 +89,10 @@ export class AttemptReporter {
   reportState(entry: GuestEntry): void {
     const devices =
       entry.state === "failed" || entry.state === "building" ? undefined : portDevicesOf(entry, this.#pinningOf);
+    const report = { ...attemptReportOf(entry), devices };
+    if (this.#store.isSettling(entry)) this.report({ ...report, state: GuestState.GUEST_STATE_BUILDING });
     // An entry becomes `failed` only when its guest is gone.
-    const left = entry.state === "failed" ? { nothingLeft: true } : {};
-    const report = { ...attemptReportOf(entry), devices, ...left };
-    this.report(
-      this.#store.isSettling(entry)
-        ? { ...report, nothingLeft: undefined, state: GuestState.GUEST_STATE_BUILDING }
-        : report,
-    );
+    else this.report(entry.state === "failed" ? { ...report, nothingLeft: true } : report);
   }
 
   /** Reports the guests that were prepared for a lost conductor to the others that ordered them, or to any other conductor. */
