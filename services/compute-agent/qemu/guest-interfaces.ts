@@ -24,12 +24,12 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 export async function changeInterfaces(
   guest: QemuGuest,
   wanted: readonly GuestInterface[],
-  { bridge, functions, ...release }: InterfaceControl,
+  control: InterfaceControl,
 ): Promise<void> {
   const present = namedInterfaces(guest.record.machine).map(staying);
-  const emulated = await followPorts(guest, wanted, { functions, ...release });
-  const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
-  await give(guest, desired, release);
+  const emulated = await followPorts(guest, wanted, control);
+  const desired = emulated.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, control.bridge));
+  await give(guest, desired, control);
 }
 
 /**
@@ -116,7 +116,7 @@ export interface InterfaceControl extends ReleaseControl {
 async function followPorts(
   guest: QemuGuest,
   wanted: readonly GuestInterface[],
-  { functions, ...release }: Omit<InterfaceControl, "bridge">,
+  control: InterfaceControl,
 ): Promise<readonly GuestInterface[]> {
   const { pinning } = guest.record;
   const direct = portFunctions(pinning?.devices);
@@ -128,7 +128,7 @@ async function followPorts(
   );
   if (!isDeepStrictEqual(devices, pinning.devices)) await guest.change({ pinning: { ...pinning, devices } });
   for (const device of direct.filter(({ port }) => wanted.every(({ portId }) => portId !== port.portId)))
-    await giveBack(guest, device, { functions, ...release });
+    await giveBack(guest, device, control);
   return wanted.filter(({ portId }) => !isDirect.has(portId));
 }
 
@@ -166,16 +166,12 @@ function asConnected(device: PortFunction, wanted: readonly GuestInterface[]): P
 }
 
 /** The record names the function until the guest has released it and the card has forgotten its port, so that no other guest gets it before. */
-async function giveBack(
-  guest: QemuGuest,
-  device: PortFunction,
-  { functions, ...release }: Omit<InterfaceControl, "bridge">,
-): Promise<void> {
+async function giveBack(guest: QemuGuest, device: PortFunction, control: InterfaceControl): Promise<void> {
   const { pinning } = guest.record;
   const devices = pinning?.devices ?? [];
   if (pinning === undefined) return;
-  if (await mayChangeDevices(guest, "interfaces")) await unplugDevice(guest, hostDeviceId(devices, device), release);
-  await functions.release(guest, [device]);
+  if (await mayChangeDevices(guest, "interfaces")) await unplugDevice(guest, hostDeviceId(devices, device), control);
+  await control.functions.release(guest, [device]);
   const left = devices.filter((one) => deviceName(one) !== device.address);
   await guest.change({ pinning: { ...pinning, devices: left } });
 }
