@@ -1,6 +1,7 @@
 import { cellEventsForSchedulers, cellStreams } from "../../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
 import type { BusMessage, Subscription } from "../../../runtime/bus.ts";
+import { unlessAborted } from "../../../runtime/unless-aborted.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerCell } from "../ports.ts";
 import type { BuildFailureCounts } from "./build-failure-counts.ts";
@@ -27,8 +28,7 @@ export class CellEvents {
   #subscription: Subscription | null = null;
   #trying: Promise<void> | null = null;
   #hasStreams = false;
-  readonly #stopped = Promise.withResolvers<void>();
-  #isStopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(options: {
     readonly cell: SchedulerCell;
@@ -45,7 +45,7 @@ export class CellEvents {
    * database may be unreachable, so a failure is not reported to the caller. Call it again to retry.
    */
   listen(): void {
-    if (this.#subscription || this.#isStopped || this.#trying) return;
+    if (this.#subscription || this.#stopping.signal.aborted || this.#trying) return;
     this.#trying = this.#subscribe()
       .catch((error) => this.#events.refreshFailed(`events of cell ${this.#cell.name}`, error))
       .finally(() => {
@@ -54,8 +54,7 @@ export class CellEvents {
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#stopped.resolve();
+    this.#stopping.abort();
     await this.#trying;
     await this.#subscription?.stop();
   }
@@ -73,9 +72,9 @@ export class CellEvents {
   /** Waits a while for the view to load. A scheduler that has just started would otherwise learn nothing until it is told to listen again, seconds later. */
   async #viewLoads(): Promise<boolean> {
     const { source } = this.#cell;
-    const loads = async () => source.waitUntilSeen(SEEN_DEADLINE_MS).catch(() => undefined);
-    if (!source.ready) await Promise.race([loads(), this.#stopped.promise]);
-    return source.ready && !this.#isStopped;
+    const { signal } = this.#stopping;
+    if (!source.ready) await unlessAborted(source.waitUntilSeen(SEEN_DEADLINE_MS), signal).catch(() => undefined);
+    return source.ready && !signal.aborted;
   }
 
   /**
