@@ -7,8 +7,26 @@ import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 /** The directory within a disk's own one at which its file system is mounted. */
 const MOUNT = "disk";
 
-/** A directory for a disk. This also ends the mounts of killed tests, which nobody else would. */
-const makeDiskDir = (kind: string): string => makeOwnedDir(kind, tmpdir(), endMount);
+/** Has a file system mounted at `path`, until it is closed. This also ends the mounts of killed tests, which nobody else would. */
+function openDisk(
+  kind: string,
+  mount: (path: string, dir: string) => void,
+): { readonly path: string; readonly close: () => void } {
+  const dir = makeOwnedDir(kind, tmpdir(), endMount);
+  const path = join(dir, MOUNT);
+  const close = () => {
+    endMount(dir);
+    rmSync(dir, { recursive: true, force: true });
+  };
+  try {
+    mkdirSync(path);
+    mount(path, dir);
+  } catch (error) {
+    close();
+    throw error;
+  }
+  return { path, close };
+}
 
 /** Throws if the file system cannot be ended: then nothing of its directory may be touched, since a call for it may stand still for good. */
 function endMount(dir: string): void {
@@ -59,19 +77,14 @@ export function whyNoHangingDisk(): string | null {
 }
 
 export function openHangingDisk(): HangingDisk {
-  const dir = makeDiskDir("hanging-disk");
-  const [image, path] = [join(dir, "image"), join(dir, MOUNT)];
   const run = (program: string, ...args: readonly string[]) => execFileSync(program, args, { stdio: "pipe" });
-  try {
+  const { path, close } = openDisk("hanging-disk", (at, dir) => {
+    const image = join(dir, "image");
     writeFileSync(image, "");
     truncateSync(image, 64 * 1_048_576);
     run("mkfs.ext4", "-q", "-F", image);
-    mkdirSync(path);
-    run("mount", "-o", "loop", image, path);
-  } catch (error) {
-    rmSync(dir, { recursive: true, force: true });
-    throw error;
-  }
+    run("mount", "-o", "loop", image, at);
+  });
   let isFrozen = false;
   const thaw = () => {
     if (isFrozen) run("fsfreeze", "--unfreeze", path);
@@ -86,8 +99,7 @@ export function openHangingDisk(): HangingDisk {
     thaw,
     close: () => {
       thaw();
-      run("umount", "--lazy", path);
-      rmSync(dir, { recursive: true, force: true });
+      close();
     },
   };
 }
@@ -104,17 +116,10 @@ export interface SmallDisk {
 
 /** Mounts a file system of so many MiB, and for so many files if that is named, until it is closed. */
 export function openSmallDisk(mib: number, filesMax = 0): SmallDisk {
-  const dir = makeDiskDir("small-disk");
-  const path = join(dir, MOUNT);
-  try {
-    mkdirSync(path);
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${mib}m,nr_inodes=${filesMax}`, "tmpfs", path], {
-      stdio: "pipe",
-    });
-  } catch (error) {
-    rmSync(dir, { recursive: true, force: true });
-    throw error;
-  }
+  const { path, close } = openDisk("small-disk", (at) => {
+    const options = `size=${mib}m,nr_inodes=${filesMax}`;
+    execFileSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", at], { stdio: "pipe" });
+  });
   const filling = join(path, "filling");
   return {
     path,
@@ -123,9 +128,6 @@ export function openSmallDisk(mib: number, filesMax = 0): SmallDisk {
       execFileSync("sh", ["-c", 'cat /dev/zero >> "$0" 2> /dev/null || true', filling]);
     },
     empty: () => rmSync(filling, { force: true }),
-    close: () => {
-      execFileSync("umount", ["--lazy", path]);
-      rmSync(dir, { recursive: true, force: true });
-    },
+    close,
   };
 }
