@@ -20,7 +20,7 @@ describe("a file of a directory that other machines write to", () => {
     expect(await readSharedText(path, 7)).toBe("");
   });
 
-  test("is missing with the system's error", async () => {
+  test("fails with the system's error if it is missing", async () => {
     await expect(readSharedText(join(dir, "mark"), 7)).rejects.toMatchObject({ code: "ENOENT" });
   });
 

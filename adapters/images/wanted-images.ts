@@ -127,7 +127,7 @@ export class WantedImages {
   }
 }
 
-/** A file that has gone in the meantime is not touched, nor one to which a host has put a symbolic link in its place. */
+/** Does nothing if the file has gone in the meantime. If a host has put a symbolic link in its place, only the link itself is touched. */
 async function touch(path: string): Promise<void> {
   const now = new Date();
   await lutimes(path, now, now).catch((error: NodeJS.ErrnoException) => {

@@ -15,7 +15,7 @@ import { callOffHandOver } from "./hand-over.ts";
 import type { KnownGuests } from "./known-guests.ts";
 import { endOldSnapshot } from "./snapshot-guest.ts";
 
-/** A guest can release devices as often as it likes. Within this time it is compared once with its record for that; then its next order does so. */
+/** A guest can release devices as often as it likes. It is compared with its record for that once within this time; after a further release, its next order compares it. */
 const RELEASED_MS = 60_000;
 
 interface OldWorkDeps {
@@ -52,7 +52,7 @@ export class OldWork {
   readonly #uncompared = new Set<string>();
   /** How many orders of a guest are being carried out. */
   readonly #ordered = new Map<string, number>();
-  /** The devices that guests have released while somebody was changing the guest, who may have waited for that. */
+  /** The devices that guests have released during an order or an end of old work, which may have waited for that. They are looked at when it is over. */
   readonly #released = new Map<string, Set<string>>();
   /** When guests were compared with their record last because they had released a device. */
   readonly #comparedAtMs = new Map<string, number>();
@@ -184,7 +184,6 @@ export class OldWork {
   #lookAtReleased(name: GuestName): void {
     const key = keyOf(name);
     const devices = this.#released.get(key);
-    // Those that change the guest now look at their end.
     if (devices === undefined || this.#ordered.has(key) || this.#ending.has(key)) return;
     if (this.#closing.signal.aborted) return;
     this.#released.delete(key);
@@ -193,7 +192,7 @@ export class OldWork {
       const guest = await guests.existing(name);
       if (!devicesOf(guest.record).some((device) => devices.has(device))) return;
       this.#uncompared.add(key);
-      // Its devices are not changed now. It may yet stay.
+      // A guest that is being handed over keeps its devices as they are. If it stays after all, its next order compares them.
       if (guest.record.handedTo !== null) return;
       if (clock.monotonic() - (this.#comparedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < RELEASED_MS) return;
       this.#comparedAtMs.set(key, clock.monotonic());
