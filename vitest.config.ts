@@ -22,7 +22,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cach
 
 // Forks instead of threads: some tests start processes, and a file that crashes its process must not end the others.
 const pool = "forks";
-const setupFiles = ["test/rigs/keep-compiled-code.ts"];
+const setupFiles = ["test/rigs/worker-setup.ts"];
 const globalSetup = ["test/rigs/databases-setup.ts"];
 // Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle. OpenStack's own services need the CPUs themselves.
 const maxWorkers = availableParallelism() + (process.env.BERTH_TEST_OPENSTACK === "true" ? 0 : 1);

@@ -1,27 +1,15 @@
-import { spawnSync } from "node:child_process";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { SampleLibrary } from "../samples/sample-library.ts";
 import { chooseParts, HELP } from "./choose-parts.ts";
 import { PARTS } from "./parts.ts";
+import { runProgram } from "./run-program.ts";
 
 /**
  * Runs the parts of `npm run test:openstack` that the switches choose, in one call of Vitest that ends with a summary. Exit code: that of the tests, or 2 for
  * a wrong switch.
  */
 
-const ROOT = resolve(import.meta.dirname, "../../..");
-
-/** Runs a program of this repository to its end, and returns its exit code. */
-function run(words: readonly string[], env: Readonly<Record<string, string>> = {}): number {
-  const { status } = spawnSync(process.execPath, [...words], {
-    cwd: ROOT,
-    stdio: "inherit",
-    env: { ...process.env, ...env },
-  });
-  return status ?? 1;
-}
-
-function main(): number {
+async function main(): Promise<number> {
   const asked = chooseParts(process.argv.slice(2), process.env.BERTH_NOVA_SOURCE ?? "");
   if (asked.kind === "help") {
     console.log(HELP.join("\n"));
@@ -35,12 +23,12 @@ function main(): number {
   // A wrong directory is told now, and not after an hour.
   if (parts.includes("samples") && novaSource !== "") SampleLibrary.read(novaSource);
   const packages = new Set(parts.flatMap((name) => PARTS[name].packages));
-  const setup = run(["scripts/setup.mjs", ...packages]);
+  const setup = await runProgram(["scripts/setup.mjs", ...packages]);
   if (setup !== 0) return setup;
   const files = new Set(parts.flatMap((name) => PARTS[name].files));
   const paths = [...files].map((file) => join("test/openstack", file));
   const reporters = ["default", "./test/openstack/command/summary-reporter.ts"].flatMap((name) => ["--reporter", name]);
-  return run(["node_modules/vitest/vitest.mjs", "run", "--project", "parts", ...reporters, ...paths], {
+  return runProgram(["node_modules/vitest/vitest.mjs", "run", "--project", "parts", ...reporters, ...paths], {
     BERTH_TEST_OPENSTACK: "true",
     BERTH_TEST_OPENSTACK_PARTS: parts.join(","),
     BERTH_NOVA_SOURCE: novaSource,
@@ -48,7 +36,7 @@ function main(): number {
 }
 
 try {
-  process.exitCode = main();
+  process.exitCode = await main();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 2;
