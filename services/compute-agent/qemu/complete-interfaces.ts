@@ -13,8 +13,8 @@ import { namedInterfaces, whyUnfit } from "./guest-interfaces.ts";
 type CompletedGuest = Pick<QemuGuest, "record" | "state" | "execute" | "change" | "serveMetadata">;
 
 /**
- * Completes the changes of a running guest's interfaces in the middle of which an agent died: the guest gets the interfaces that its record names and its QEMU lacks, and
- * is asked again to release those that it was asked to release, all of them at once. Leaves a guest alone that is suspended, is handed over or waits for another one, and an interface for
+ * Completes changes of a running guest's interfaces that have no end, since an agent died in the middle or the guest was too late: the guest gets the interfaces that its record names and its
+ * QEMU lacks, and is asked again to release those that it was asked to release, all of them at once. Leaves a guest alone that is suspended, is handed over or waits for another one, and an interface for
  * which QEMU has no slot: those get their interfaces at their next start. All interfaces are tried; then it rejects with the first one's error.
  *
  * When the signal is raised, it rejects at once, also while QEMU is silent. Then the guest and its record are no longer touched, apart from the command that QEMU was given last,
