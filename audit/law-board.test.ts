@@ -30,13 +30,15 @@ describe("the state of the laws", () => {
     const board = new LawBoard();
     board.take({ kind: "broken", violation: violation(2, "cell north"), isPast: false }, 0);
     board.take({ kind: "broken", violation: violation("groups", "group g"), isPast: false }, 0);
+    board.take({ kind: "broken", violation: violation("volumes", "volume v"), isPast: false }, 0);
     board.read(reading(2), 1);
     expect(board.laws()?.broken).toEqual([
       { law: 2, subject: "cell north", evidence: "an allocation of nobody (VCPU 2)" },
       { law: 0, subject: "group g", evidence: "an allocation of nobody (VCPU 2)" },
+      { law: "volumes", subject: "volume v", evidence: "an allocation of nobody (VCPU 2)" },
     ]);
     board.take({ kind: "gone", violation: violation(2, "cell north") }, 0);
-    expect(board.laws()?.broken.map(({ law }) => law)).toEqual([0]);
+    expect(board.laws()?.broken.map(({ law }) => law)).toEqual([0, "volumes"]);
   });
 
   test("lists a violation that was over after a moment for ten minutes", () => {

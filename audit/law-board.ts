@@ -44,7 +44,7 @@ export class LawBoard {
     if (this.#readAtMs === null) return null;
     const past = Array.from(this.#past.values(), ({ violation }) => violation);
     const broken = [...past, ...this.#broken.values()].slice(-SHOWN_MAX).map(({ law, where, what, proof }) => ({
-      ...{ law: typeof law === "number" ? law : 0, subject: where, evidence: `${what} (${proof})` },
+      ...{ law: law === "groups" ? 0 : law, subject: where, evidence: `${what} (${proof})` },
     }));
     return { at: this.#readAtMs, broken, unchecked: this.#unchecked };
   }

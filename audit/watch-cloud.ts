@@ -13,7 +13,7 @@ export type AuditChange =
   /** `isPast`: a transaction of the history broke the law, whatever holds now. Nothing reports the end of such a violation. */
   | { readonly kind: "broken"; readonly violation: FoundViolation; readonly isPast: boolean }
   | { readonly kind: "gone"; readonly violation: FoundViolation }
-  /** A cell, an agent, a journal or the history of a cell can no longer be read (`unread`), or can be read again (`read`). */
+  /** A cell, an agent, a journal, Cinder or the history of a cell can no longer be read (`unread`), or can be read again (`read`). */
   | { readonly kind: "unread"; readonly source: string; readonly reason: string }
   | { readonly kind: "read"; readonly source: string }
   | { readonly kind: "healing"; readonly healing: Healing; readonly isDryRun: boolean };

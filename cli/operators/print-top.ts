@@ -1,3 +1,4 @@
+import { nameOfPromise } from "../../core/audit/violation.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import { distinctDigits } from "../../runtime/distinct-digits.ts";
 import { durationText } from "../../runtime/duration-text.ts";
@@ -59,7 +60,7 @@ function schedulersText(schedulers: LiveFigures["schedulers"]): string {
 
 function lawsText(laws: LawsReading | null, nowMs: number): string {
   if (laws === null || nowMs - laws.at >= LAWS_FRESH_MS) return "no audit reports here";
-  const broken = laws.broken.map(({ law, subject }) => `${law === 0 ? "server groups" : `law ${law}`}: ${subject}`);
+  const broken = laws.broken.map(({ law, subject }) => `${nameOfPromise(law === 0 ? "groups" : law)}: ${subject}`);
   const unchecked = laws.unchecked.length === 0 ? "" : `; ${laws.unchecked.join(" and ")} not checked`;
   if (broken.length > 0) return `BROKEN ${broken.join("; ")}${unchecked}`;
   return unchecked === "" ? "all six hold" : `hold${unchecked}`;

@@ -38,14 +38,22 @@ const picture = (active: number): LivePicture => ({
       { id: "t", placed: null, refused: null, racesLost: null, queueAgeMs: null },
     ],
     counts: { placed: 0, hops: 1, active, failed: 0, deleted: 0 },
-    laws: { at: 0, broken: [{ law: 2, subject: "x", evidence: "y" }], unchecked: [] },
+    laws: {
+      at: 0,
+      broken: [
+        { law: 2, subject: "x", evidence: "y" },
+        { law: 0, subject: "group g", evidence: "y" },
+        { law: "volumes", subject: "volume v", evidence: "y" },
+      ],
+      unchecked: [],
+    },
   },
 });
 
 test("shows cells, laws and the path of each request, without control characters", () => {
   const text = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 5, width: 200 });
   expect(text).toContain("waiting 2, the oldest for 2.5 s   in motion 1   active 3   hops 1   failed 0");
-  expect(text).toContain("laws: BROKEN law 2: x");
+  expect(text).toContain("laws: BROKEN law 2: x; server groups: group g; volumes in Cinder: volume v");
   expect(text).toContain("schedulers 2: 7.5 placed/s, 0.5 races lost/s, 12 ms in the queue");
   expect(text).toMatch(/^north +2 +1 +2 +1 +25% of 16 +1 +4 ms +follows$/m);
   expect(text).toMatch(/^south +0 +0 +0 +0 +- +0 +- +DOES NOT ANSWER$/m);

@@ -63,7 +63,7 @@ export function Control() {
           <ul class="plain">
             {laws.broken.map(({ law, subject, evidence }) => (
               <li key={`${law} ${subject}`} class="bad">
-                {LAWS[law - 1] ?? "Server groups"}: {subject}: {evidence}
+                {law === "volumes" ? "Volumes in Cinder" : (LAWS[law - 1] ?? "Server groups")}: {subject}: {evidence}
               </li>
             ))}
           </ul>
