@@ -102,12 +102,10 @@ function pairsUnderWay(facts: {
   return new Set(pairs.map(({ volumeId, serverUuid }) => pairKey(volumeId, serverUuid)));
 }
 
-async function readAttachments(storage: AuditedStorage["storage"]): Promise<readonly AuditedAttachment[]> {
+function readAttachments(storage: AuditedStorage["storage"]): Promise<readonly AuditedAttachment[]> {
   return readPages(
     (after) => storage.attachments({ after, limit: PAGE_SIZE }),
-    ({ id, volumeId, serverUuid }) => ({
-      ...{ id, volumeId, serverUuid },
-    }),
+    ({ id, volumeId, serverUuid }) => ({ id, volumeId, serverUuid }),
   );
 }
 

@@ -19,8 +19,10 @@ export function readNamedVolumes(apiUrl: string): Promise<readonly NamedVolume[]
     const { rows } = await client.query<{ id: string; server_uuid: string; phase: string }>(
       "select coalesce(volume_id, id) as id, server_uuid, phase from volumes where in_cinder and phase is not null",
     );
-    return rows.map(({ id, server_uuid: serverUuid, phase }) => ({
-      ...{ volumeId: id, serverUuid, isUnderWay: phase !== "attached" },
+    return rows.map(({ id: volumeId, server_uuid: serverUuid, phase }) => ({
+      volumeId,
+      serverUuid,
+      isUnderWay: phase !== "attached",
     }));
   });
 }
@@ -47,7 +49,7 @@ export function readVolumeHolders(
     const holders = new Map<string, AuditedHolder>();
     for (let from = 0; from < servers.length; from += SERVERS_PER_READ) {
       const { rows } = await client.query<HolderRow>(
-        `select uuid, status, task_state, spec, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms
+        `select uuid, status, task_state, host, launched_at is null as never_ran, spec, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms
          from servers where uuid = any($1::uuid[]) and status <> 'CLOSED'`,
         [servers.slice(from, from + SERVERS_PER_READ)],
       );
@@ -61,23 +63,24 @@ interface HolderRow {
   readonly uuid: string;
   readonly status: string;
   readonly task_state: string | null;
+  readonly host: string | null;
+  readonly never_ran: boolean;
   readonly spec: Buffer;
   readonly unchanged_ms: number;
 }
 
-/** A server that waits for the confirmation of a resize has attachments of two hosts. */
+/** A server that waits for the confirmation of a resize has attachments of two hosts, and the volumes of one that could not be built are free again, which its spec does not tell. */
 function holderOf(row: HolderRow, cell: string, patienceMs: number): AuditedHolder {
-  const isAtRest =
-    row.task_state === null && !["BUILD", "VERIFY_RESIZE"].includes(row.status) && row.unchanged_ms >= patienceMs;
+  const isUnbuilt = row.status === "ERROR" && row.host === null && row.never_ran;
+  const isUnderWay = row.task_state !== null || ["BUILD", "VERIFY_RESIZE"].includes(row.status);
+  const isAtRest = !isUnbuilt && !isUnderWay && row.unchanged_ms >= patienceMs;
   const volumes =
     row.status === "DELETED" ? [] : ServerSpec.decode(row.spec).volumes.filter(({ inCinder }) => inCinder);
   const inDoubt = volumes.filter(({ replacedBy }) => replacedBy !== "");
   return {
-    ...{
-      cell,
-      isAtRest,
-      volumes: volumes.filter(({ replacedBy }) => replacedBy === "").map(({ volumeId }) => volumeId),
-    },
+    cell,
+    isAtRest,
+    volumes: volumes.filter(({ replacedBy }) => replacedBy === "").map(({ volumeId }) => volumeId),
     inDoubt: inDoubt.flatMap(({ volumeId, replacedBy }) => [volumeId, replacedBy]),
   };
 }
