@@ -8,7 +8,7 @@ import { findByTokens } from "./list-by-tokens.ts";
 import type { ListSource } from "./list-filters.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
-import { passingServers } from "./passing-servers.ts";
+import { passing, passingServers } from "./passing-servers.ts";
 import { stretchReader } from "./read-stretches.ts";
 import type { ServerPage } from "./server-page.ts";
 import { readSoftlyDeleted, type SoftlyDeletedDeps, softlyDeletedPlaces } from "./soft-deleted-stretches.ts";
@@ -97,9 +97,10 @@ async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServ
 async function newestOf(
   deps: Deps,
   places: readonly ListPosition[],
-  { projectId, limit, matches, rest }: ListQuery,
+  query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage> {
+  const { projectId, limit } = query;
   const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
   const left = places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
   const servers: KnownServer[] = [];
@@ -108,10 +109,7 @@ async function newestOf(
   for (let at = 0; at < left.length; size *= 2) {
     const chunk = left.slice(at, at + size);
     at += chunk.length;
-    for (const known of await readPlaces(deps, chunk, projectId)) {
-      const turnOfOthers = rest?.();
-      if (turnOfOthers) await turnOfOthers;
-      if (matches !== null && !matches(known)) continue;
+    for await (const known of passing(await readPlaces(deps, chunk, projectId), query)) {
       if (servers.length === limit) return { servers, nextMarker: servers.at(-1)?.server.uuid ?? null };
       servers.push(known);
     }

@@ -10,6 +10,7 @@ import { listFound, listSorted } from "./list-found.ts";
 import { isByCreation, storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { ReadStretch } from "./list-stretch.ts";
+import { passing } from "./passing-servers.ts";
 import { stretchReader } from "./read-stretches.ts";
 import type { RequestFinder } from "./request-finder.ts";
 import type { ServerPage } from "./server-page.ts";
@@ -94,7 +95,7 @@ async function search(
   read: ReadStretch,
   otherWay: (() => Promise<ServerPage | null>) | null = null,
 ): Promise<ServerPage> {
-  const { limit, matches, rest, nameContains } = query;
+  const { limit, nameContains } = query;
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
@@ -111,12 +112,11 @@ async function search(
     const rows = stretchFor(limit, servers.length, scanned);
     const stretch = await read(rows);
     scanned += rows;
-    for (const known of stretch.known) {
-      // The server's name in its cell may differ from the name by which it was found.
-      if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
-      const turnOfOthers = rest?.();
-      if (turnOfOthers) await turnOfOthers;
-      if (matches !== null && !matches(known)) continue;
+    // The server's name in its cell may differ from the name by which it was found.
+    const named = stretch.known.filter(
+      ({ server }) => nameContains === null || server.spec.name.includes(nameContains),
+    );
+    for await (const known of passing(named, query)) {
       servers.push(known);
       if (servers.length === limit) return { servers, nextMarker: known.server.uuid };
     }
