@@ -111,7 +111,7 @@ const scannedTogether = (
         select l.uuid, l.created_at, r.passes, l.is_end
         from (select l.* from listed l left join first_end f on true where ${upTo("f", "l")} order by ${forwards}) l
         cross join lateral (select coalesce(${passes}, false) as passes from servers where uuid = l.uuid offset 0) r
-        where r.passes or l.is_end order by ${forwards.replaceAll(/(created_at|uuid)/g, "l.$1")} limit $2
+        where r.passes or l.is_end order by ${forwards} limit $2
       )`;
 
 /** SQL of the lists of a query: for each row of `of`, the first `$1` entries of its list, each with the mark whether it passes the other conditions. */
