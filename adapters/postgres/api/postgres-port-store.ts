@@ -9,6 +9,7 @@ import type {
   PortStore,
 } from "../../../core/stores/api/port-store.ts";
 import type { PortRecord } from "../../../core/tasks/port-record.ts";
+import { onlyAsked } from "../client/only-asked.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { addPorts } from "./add-ports.ts";
 import { BOUND_AT_MS, PORT_COLUMNS, type PortRow, recordOfPort } from "./port-rows.ts";
@@ -57,21 +58,14 @@ export class PostgresPortStore implements PortStore {
     return rows.map(recordOfPort);
   }
 
-  /** The statement has only the conditions of this query, since a kept plan of one for all queries would walk through the ports of all projects. */
   async listPorts({ projectId, limit, ...asked }: PortQuery): Promise<readonly PortRecord[]> {
     const { id = null, serverUuid = null, name = null, networkId = null, address = null } = asked;
     const uuids = [id, serverUuid].filter((uuid) => uuid !== null);
     if (onlyUuids(uuids).length < uuids.length || (address !== null && !isIPv4(address))) return [];
-    const values: unknown[] = [limit];
-    const wanted = { project_id: projectId, id, server_uuid: serverUuid, name, network_id: networkId, address };
-    const asks = Object.entries(wanted).filter(([, value]) => value !== null);
-    const conditions = asks.map(([column, value]) => `${column} = $${values.push(value)}`);
-    const rows = await queryStored<PortRow>(this.#pool, {
-      name: ["list_ports", ...asks.map(([column]) => column)].join("_"),
-      text: `select ${PORT_COLUMNS} from ports
-        ${conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`} order by ports.created_at_ms, id limit $1`,
-      values,
-    });
+    const columns = { project_id: projectId, id, server_uuid: serverUuid, name, network_id: networkId, address };
+    const { where, ...statement } = onlyAsked("list_ports", columns, [limit]);
+    const text = `select ${PORT_COLUMNS} from ports ${where} order by ports.created_at_ms, id limit $1`;
+    const rows = await queryStored<PortRow>(this.#pool, { ...statement, text });
     return rows.map(recordOfPort);
   }
 

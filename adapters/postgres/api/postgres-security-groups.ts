@@ -14,6 +14,7 @@ import {
   type SecurityGroupRefusal,
   type SecurityGroupRule,
 } from "../../../core/stores/security-groups.ts";
+import { onlyAsked } from "../client/only-asked.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
@@ -40,18 +41,11 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
   }
 
   async groups({ projectId = "", ids, withoutRules = false }: SecurityGroupFilter): Promise<readonly SecurityGroup[]> {
-    // Only the conditions of this question, since a kept plan of one for all questions would walk through the groups of all projects.
-    const values: unknown[] = [];
-    const ofProject = projectId === "" ? [] : [`g.project_id = $${values.push(projectId)}`];
-    const conditions = [
-      ...ofProject,
-      ...(ids === undefined ? [] : [`g.id = any ($${values.push(onlyUuids(ids))}::uuid[])`]),
-    ];
+    const columns = { project_id: projectId === "" ? null : projectId, id: ids === undefined ? null : onlyUuids(ids) };
+    const { where, ...statement } = onlyAsked(withoutRules ? "security_group_names" : "security_groups", columns);
     const rows = await queryStored<GroupRow>(this.#pool, {
-      name: `security_group${withoutRules ? "_names" : "s"}${projectId === "" ? "" : "_project"}${ids === undefined ? "" : "_ids"}`,
-      text: `select ${withoutRules ? NAME_COLUMNS : GROUP_COLUMNS} from security_groups g
-        ${conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`} order by g.project_id, g.name, g.id`,
-      values,
+      ...statement,
+      text: `select ${withoutRules ? NAME_COLUMNS : GROUP_COLUMNS} from security_groups g ${where} order by g.project_id, g.name, g.id`,
     });
     return rows.map(groupOfRow);
   }

@@ -8,6 +8,7 @@ import type {
 } from "../../../core/stores/api/server-group-store.ts";
 import type { ServerGroupPolicy } from "../../../core/tasks/group-rule.ts";
 import { textArrayLiteral } from "../client/literals.ts";
+import { onlyAsked } from "../client/only-asked.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
@@ -66,13 +67,10 @@ export class PostgresServerGroupStore implements ServerGroupStore {
     });
   }
 
-  /** A statement for all projects and one for a project: a kept plan of one for both would walk through the groups of all projects. */
   async groups({ projectId, limit, offset }: ServerGroupQuery): Promise<readonly ServerGroupRecord[]> {
-    const rows = await queryStored<GroupRow>(this.#pool, {
-      name: projectId === null ? "server_groups" : "server_groups_of_project",
-      text: `${SELECT_GROUPS} ${projectId === null ? "" : "where g.project_id = $3"} order by g.created_at, g.uuid limit $1 offset $2`,
-      values: [limit, offset, ...(projectId === null ? [] : [projectId])],
-    });
+    const { where, ...statement } = onlyAsked("server_groups", { project_id: projectId }, [limit, offset]);
+    const text = `${SELECT_GROUPS} ${where} order by g.created_at, g.uuid limit $1 offset $2`;
+    const rows = await queryStored<GroupRow>(this.#pool, { ...statement, text });
     return rows.map(recordOf);
   }
 
