@@ -1,7 +1,8 @@
-import type { Pool, QueryConfig } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serverId } from "../../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { KeptPlans } from "../../../test/rigs/kept-plans.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresSecurityGroups } from "./postgres-security-groups.ts";
@@ -12,22 +13,11 @@ const PROJECTS = 300;
 
 let database: TestDatabase;
 let pool: Pool;
-let noted: Pool;
-let asked: QueryConfig | undefined;
+let plans: KeptPlans;
 beforeAll(async () => {
   database = await freshDatabase("api");
-  // A prepared statement and its kept plan belong to a connection.
   pool = createPool({ url: database.url, applicationName: "kept plans test", connectionsMax: 1 });
-  noted = new Proxy(pool, {
-    get(target, name) {
-      const member = Reflect.get(target, name);
-      if (name !== "query") return typeof member === "function" ? member.bind(target) : member;
-      return (query: QueryConfig) => {
-        asked = query;
-        return target.query(query);
-      };
-    },
-  });
+  plans = new KeptPlans(pool);
   const uuids = Array.from({ length: ROWS }, (_, at) => serverId(at));
   const fill = (text: string) => pool.query(`${text} from unnest($1::uuid[]) with ordinality as r (uuid, n)`, [uuids]);
   const project = `'project-' || n % ${PROJECTS}`;
@@ -46,50 +36,33 @@ afterAll(async () => {
   await database.drop();
 });
 
-type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
-
-/** The most rows that a node of the plan that is made without the values has read, when the last statement was run once more. */
-async function rowsRead(): Promise<number> {
-  const literal = (value: unknown) => `'${Array.isArray(value) ? `{${value.join()}}` : value}'`;
-  const values = (asked?.values ?? []).map(literal).join();
-  const { rows } = await pool.query(
-    `explain (analyze, format json) execute "${asked?.name}"${values === "" ? "" : ` (${values})`}`,
-  );
-  const read = (plan: Plan): number =>
-    Math.max(
-      Number(plan["Actual Rows"]) + Number(plan["Rows Removed by Filter"] ?? 0),
-      ...(plan.Plans ?? []).map(read),
-    );
-  return read(rows[0]["QUERY PLAN"][0].Plan);
-}
-
 test("a kept plan of a project's server groups reads no groups of other projects", async () => {
-  const store = new PostgresServerGroupStore(noted);
+  const store = new PostgresServerGroupStore(plans.pool);
   expect(await store.groups({ projectId: "project-7", limit: 100, offset: 0 })).toHaveLength(ROWS / PROJECTS);
-  expect(await rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
+  expect(await plans.rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
   expect(await store.groups({ projectId: null, limit: 10, offset: 5 })).toHaveLength(10);
 });
 
 test("a kept plan of a project's security groups, or of some, reads no others", async () => {
-  const groups = new PostgresSecurityGroups(noted);
+  const groups = new PostgresSecurityGroups(plans.pool);
   for (const withoutRules of [false, true]) {
     expect(await groups.groups({ projectId: "project-7", withoutRules })).toHaveLength(ROWS / PROJECTS);
-    expect(await rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
     expect(await groups.groups({ ids: [serverId(7), serverId(8)], withoutRules })).toHaveLength(2);
-    expect(await rowsRead()).toBeLessThanOrEqual(2);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(2);
     expect(await groups.groups({ projectId: "project-8", ids: [serverId(7)], withoutRules })).toHaveLength(1);
     expect(await groups.groups({ projectId: "project-9", ids: [serverId(7)], withoutRules })).toEqual([]);
   }
 });
 
 test("a kept plan of the ports of a project, of a server, or with an address reads no others", async () => {
-  const store = new PostgresPortStore(noted);
+  const store = new PostgresPortStore(plans.pool);
   const page = { limit: 100 };
   expect(await store.listPorts({ projectId: "project-7", ...page })).toHaveLength(ROWS / PROJECTS);
-  expect(await rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
+  expect(await plans.rowsRead()).toBeLessThanOrEqual(ROWS / PROJECTS);
   for (const one of [{ id: serverId(7) }, { serverUuid: serverId(7) }, { networkId: "net", address: "10.0.0.8" }]) {
     expect(await store.listPorts({ projectId: null, ...one, ...page })).toMatchObject([{ id: serverId(7) }]);
-    expect(await rowsRead()).toBeLessThanOrEqual(1);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(1);
     expect(await store.listPorts({ projectId: "project-8", name: "port-8", ...one, ...page })).toHaveLength(1);
     expect(await store.listPorts({ projectId: "project-9", ...one, ...page })).toEqual([]);
   }

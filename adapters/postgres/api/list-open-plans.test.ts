@@ -1,7 +1,8 @@
-import type { Pool, QueryConfig } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { KeptPlans, type Plan, rowsReadBy } from "../../../test/rigs/kept-plans.ts";
 import { createPool } from "../client/pool.ts";
 import { listRequests } from "./list-requests.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
@@ -14,11 +15,9 @@ const EXECUTIONS = 8;
 let database: TestDatabase;
 let pool: Pool;
 let store: PostgresApiStore;
-let asked: QueryConfig | undefined;
-let noted: Pool;
+let plans: KeptPlans;
 beforeAll(async () => {
   database = await freshDatabase("api");
-  // A prepared statement and its kept plan belong to a connection.
   pool = createPool({ url: database.url, applicationName: "open plans test", connectionsMax: 1, findsByKeys: true });
   store = new PostgresApiStore(pool);
   await store.accept(Array.from({ length: SERVERS }, (_, at) => serverSpec(at)));
@@ -27,35 +26,12 @@ beforeAll(async () => {
   await pool.query("delete from open_requests where server_uuid <> all ($1)", [
     Array.from({ length: OPEN }, (_, at) => serverId(at * 100)),
   ]);
-  noted = new Proxy(pool, {
-    get(target, name) {
-      if (name !== "query") return Reflect.get(target, name);
-      return (query: QueryConfig) => {
-        asked = query;
-        return target.query(query);
-      };
-    },
-  });
+  plans = new KeptPlans(pool);
 });
 afterAll(async () => {
   await store.close();
   await database.drop();
 });
-
-type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
-
-/** The kept plan of the last statement, after it was run once more. */
-async function keptPlan(): Promise<Plan> {
-  const values = (asked?.values ?? []).map((value) => (typeof value === "number" ? value : `'${value}'`));
-  const { rows } = await pool.query(`explain (analyze, format json) execute "${asked?.name}" (${values.join()})`);
-  return rows[0]["QUERY PLAN"][0].Plan;
-}
-
-/** The most rows that a node of the plan has read. */
-function rowsRead(plan: Plan): number {
-  const read = Number(plan["Actual Rows"]) + Number(plan["Rows Removed by Filter"] ?? 0);
-  return Math.max(read * Number(plan["Actual Loops"]), ...(plan.Plans ?? []).map(rowsRead));
-}
 
 const indexesOf = (plan: Plan): readonly unknown[] =>
   [plan["Index Name"] ?? [], (plan.Plans ?? []).map(indexesOf)].flat(9);
@@ -69,11 +45,11 @@ test.each([
   const [first] = await listRequests(pool, { projectId: null, marker: null, limit: 1, order });
   const projectId = of && (first?.spec.projectId ?? "");
   const query = { projectId, marker: first?.serverUuid ?? null, limit: 1_000, order, open: true } as const;
-  const page = await listRequests(noted, query);
+  const page = await listRequests(plans.pool, query);
   expect(page.length).toBeGreaterThan(0);
   for (let execution = 1; execution < EXECUTIONS; execution += 1)
-    expect(await listRequests(noted, query)).toEqual(page);
-  const plan = await keptPlan();
-  expect(rowsRead(plan)).toBeLessThanOrEqual(2 * OPEN);
+    expect(await listRequests(plans.pool, query)).toEqual(page);
+  const plan = await plans.last();
+  expect(rowsReadBy(plan)).toBeLessThanOrEqual(2 * OPEN);
   expect(indexesOf(plan)).toEqual(["requests_pkey"]);
 });

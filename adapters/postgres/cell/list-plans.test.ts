@@ -1,9 +1,10 @@
-import type { Pool, QueryConfig } from "pg";
+import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AttributeQuery } from "../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { KeptPlans } from "../../../test/rigs/kept-plans.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresCellStore } from "./postgres-cell-store.ts";
 
@@ -19,10 +20,9 @@ const requestId = (at: number) => `req-00000000-0000-4000-8000-${String(at).padS
 let database: TestDatabase;
 let pool: Pool;
 let store: PostgresCellStore;
-let asked: QueryConfig | undefined;
+let plans: KeptPlans;
 beforeAll(async () => {
   database = await freshDatabase("cell");
-  // A prepared statement and its kept plan belong to a connection.
   pool = createPool({ url: database.url, applicationName: "list plans test", connectionsMax: 1 });
   const specs = Array.from({ length: SERVERS }, (_, at) => {
     const isRare = at % (SERVERS / RARE) === 0;
@@ -38,41 +38,13 @@ beforeAll(async () => {
     [Array.from({ length: SERVERS }, (_, at) => serverId(at)), specs, FIRST_MS],
   );
   await pool.query("vacuum analyze servers");
-  const noted = new Proxy(pool, {
-    get(target, name) {
-      if (name !== "query") return Reflect.get(target, name);
-      return (query: QueryConfig) => {
-        asked = query;
-        return target.query(query);
-      };
-    },
-  });
-  store = new PostgresCellStore(noted);
+  plans = new KeptPlans(pool);
+  store = new PostgresCellStore(plans.pool);
 });
 afterAll(async () => {
   await pool.end();
   await database.drop();
 });
-
-type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
-
-/** The most rows that a node of the kept plan of the last statement has read, when it was run once more. `isOf` may leave nodes out. */
-async function rowsRead(isOf: (plan: Plan) => boolean = () => true): Promise<number> {
-  const literal = (value: unknown): string => {
-    if (Array.isArray(value)) return `array[${value.map(literal).join()}]`;
-    if (Buffer.isBuffer(value)) return `'\\x${value.toString("hex")}'::bytea`;
-    return typeof value === "number" ? String(value) : value === null ? "null" : `'${value}'`;
-  };
-  const { rows } = await pool.query(
-    `explain (analyze, format json) execute "${asked?.name}" (${(asked?.values ?? []).map(literal).join()})`,
-  );
-  const read = (plan: Plan): number => {
-    const removed = Number(plan["Rows Removed by Filter"] ?? 0) + Number(plan["Rows Removed by Index Recheck"] ?? 0);
-    const its = (Number(plan["Actual Rows"]) + removed) * Number(plan["Actual Loops"]);
-    return Math.max(isOf(plan) ? its : 0, ...(plan.Plans ?? []).map(read));
-  };
-  return read(rows[0]["QUERY PLAN"][0].Plan);
-}
 
 const user = { attribute: "user", value: "ann" } as const;
 const image = { attribute: "image", value: "rare" } as const;
@@ -93,7 +65,7 @@ test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | 
         for (let execution = 0; execution < EXECUTIONS; execution += 1)
           expect(await store.serversByAttribute(page)).toHaveProperty("resumeAt.uuid");
         // Each of two values has a list of its own.
-        expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+        expect(await plans.rowsRead()).toBeLessThanOrEqual(2 * PAGE);
       }
 });
 
@@ -106,11 +78,11 @@ test("a kept plan of a page of the servers of many hosts reads their places in t
         const { servers } = await store.serversByAttribute({ ...query, looksMax: PAGE, limit: PAGE });
         expect(servers).toHaveLength(PAGE);
       }
-      expect(await rowsRead((plan) => plan["Index Name"] === "servers_listed_by_host")).toBeLessThanOrEqual(
+      expect(await plans.rowsRead((plan) => plan["Index Name"] === "servers_listed_by_host")).toBeLessThanOrEqual(
         (HOSTS / 2) * PAGE,
       );
-      expect(await rowsRead((plan) => plan["Index Name"] === "servers_pkey")).toBe(PAGE);
-      expect(await rowsRead((plan) => plan["Node Type"] === "Seq Scan")).toBe(0);
+      expect(await plans.rowsRead((plan) => plan["Index Name"] === "servers_pkey")).toBe(PAGE);
+      expect(await plans.rowsRead((plan) => plan["Node Type"] === "Seq Scan")).toBe(0);
     }
 });
 
@@ -126,7 +98,7 @@ test("a kept plan of a list by a reservation reads no other servers", async () =
       const { servers } = await store.serversByAttribute({ ...query, after, looksMax: PAGE, limit: PAGE });
       expect(servers.map(({ uuid }) => uuid)).toEqual([serverId(7)]);
     }
-    expect(await rowsRead()).toBeLessThanOrEqual(PAGE);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(PAGE);
   }
 });
 
@@ -148,7 +120,7 @@ test("a kept plan of a list of migrations reads those of the host, of the server
   ]) {
     for (let execution = 0; execution < EXECUTIONS; execution += 1) await store.migrations({ ...query, limit: PAGE });
     // A host has a list of the migrations from it and one of those to it.
-    expect([query, (await rowsRead()) <= 2 * PAGE]).toEqual([query, true]);
+    expect([query, (await plans.rowsRead()) <= 2 * PAGE]).toEqual([query, true]);
   }
 });
 
@@ -178,15 +150,15 @@ test("a plan made without the values reads what a page looks at, too", async () 
         looksMax: PAGE,
         limit: PAGE,
       });
-      expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+      expect(await plans.rowsRead()).toBeLessThanOrEqual(2 * PAGE);
     }
     await store.serversOfPeriod({
       ...{ beginMs: FIRST_MS, endMs: Date.now(), projectId: null, after: null, rows: PAGE },
     });
-    expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(2 * PAGE);
     const ofProject = { beginMs: FIRST_MS, endMs: Date.now(), projectId: "even", after: null, rows: PAGE };
     expect(await store.serversOfPeriod(ofProject)).toHaveProperty("resumeAt");
-    expect(await rowsRead()).toBeLessThanOrEqual(2 * PAGE);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(2 * PAGE);
   } finally {
     await pool.query("reset plan_cache_mode");
   }
