@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { chooseParts, HELP } from "./choose-parts.ts";
-import { DEFAULT_PARTS, PART_NAMES, PARTS, partOf } from "./parts.ts";
+import { DEFAULT_PARTS, PART_NAMES, PARTS, partsOfFile } from "./parts.ts";
 
 const partsOf = (...args: readonly string[]) => {
   const asked = chooseParts(args, "");
@@ -39,11 +39,12 @@ test("the help names each part", () => {
   for (const name of PART_NAMES) expect(HELP.join("\n")).toContain(`  ${name} `);
 });
 
-test("each part has files that exist, and each file with tests of one part alone is known as this part's", () => {
+test("each part has files that exist, and the parts of a file are known", () => {
   const files = PART_NAMES.flatMap((name) => PARTS[name].files.map((file) => ({ name, file })));
   expect(files.filter(({ file }) => !existsSync(join(import.meta.dirname, "..", file)))).toEqual([]);
-  expect(partOf("/clone/test/openstack/neutron.test.ts")).toBe("contracts");
-  expect(partOf("/clone/test/openstack/tempest/trial.test.ts")).toBe("tempest-trial");
+  expect(partsOfFile("/clone/test/openstack/neutron.test.ts")).toEqual(["contracts"]);
+  expect(partsOfFile("/clone/test/openstack/tempest/trial.test.ts")).toEqual(["tempest-trial"]);
+  expect(partsOfFile("/clone/test/openstack/real-cloud.test.ts")).toEqual(["client", "horizon", "tempest"]);
   expect(PARTS.contracts.files).toContain("keystone.test.ts");
   expect(DEFAULT_PARTS).not.toContain("tempest-beside");
 });

@@ -90,8 +90,8 @@ export const PART_NAMES = Object.keys(PARTS) as readonly PartName[];
 /** The parts that run unless others are chosen. */
 export const DEFAULT_PARTS = PART_NAMES.filter((name) => PARTS[name].isDefault);
 
-/** The part of a test file that has tests of one part alone. */
-export function partOf(path: string): PartName | null {
+/** The parts of which a test file has tests. */
+export function partsOfFile(path: string): readonly PartName[] {
   const owns = (name: PartName) => PARTS[name].files.some((file) => path.endsWith(join(basename(FOLDER), file)));
-  return PART_NAMES.find(owns) ?? null;
+  return PART_NAMES.filter(owns);
 }

@@ -14,7 +14,12 @@ interface MadeTest {
 }
 
 /** A file of tests as Vitest shows it to reporters. */
-function moduleOf(file: string, tests: readonly MadeTest[], broken: { part?: PartName; message: string }[] = []) {
+function moduleOf(
+  file: string,
+  tests: readonly MadeTest[],
+  broken: { part?: PartName; message: string }[] = [],
+  errors: { message: string }[] = [],
+) {
   const suites = broken.map(({ part, message }) => ({
     ...{ fullName: "the cloud", meta: () => ({ part }), errors: () => [{ message }] },
   }));
@@ -23,7 +28,7 @@ function moduleOf(file: string, tests: readonly MadeTest[], broken: { part?: Par
     result: () => ({ state, errors: state === "failed" ? [{ message: "expected 1 to be 2\nhere" }] : [] }),
   }));
   const children = { allTests: () => shown, allSuites: () => suites };
-  return { moduleId: `/clone/test/openstack/${file}`, children, errors: () => [] } as unknown as TestModule;
+  return { moduleId: `/clone/test/openstack/${file}`, children, errors: () => errors } as unknown as TestModule;
 }
 
 function summarise(modules: readonly TestModule[], choice: Partial<RunChoice> = {}, errors: SerializedError[] = []) {
@@ -67,6 +72,12 @@ test("failures are named below their part, also if a cloud did not start", () =>
   ]);
   expect(text).toContain("  failed: logs in: expected 1 to be 2 here");
   expect(text.match(/ {2}failed: the cloud: no port is free/g)).toHaveLength(2);
+  expect(text).toContain("Something failed");
+});
+
+test("a file that could not be loaded is a failure of all its parts", () => {
+  const text = summarise([moduleOf("real-cloud.test.ts", [], [], [{ message: "no such module" }])]);
+  expect(text.match(/^(client|horizon|tempest) .*: 0 passed, 0 failed\n {2}failed: no such module$/gm)).toHaveLength(3);
   expect(text).toContain("Something failed");
 });
 

@@ -1,6 +1,6 @@
 import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/node";
 import "./figures.ts";
-import { type PartName, partOf } from "./parts.ts";
+import { type PartName, partsOfFile } from "./parts.ts";
 import { type PartResult, type RunChoice, summaryOf } from "./summary.ts";
 
 const NOTHING: PartResult = { passed: 0, failed: 0, skipped: 0, notes: [], failures: [] };
@@ -39,11 +39,11 @@ function resultsOf(modules: readonly TestModule[]): ReadonlyMap<PartName, PartRe
     for (const test of tests) add(partOfTest(test, module), resultOf(test));
     // Parts whose preparations failed have no test that failed.
     const suites = [...module.children.allSuites()].flatMap((suite) =>
-      suite.errors().map((error) => ({ part: suite.meta().part, line: `${suite.fullName}: ${firstLine(error)}` })),
+      suite.errors().map((error) => ({ part: suite.meta().part, line: `${suite.fullName}: ${firstLines(error)}` })),
     );
-    const whole = module.errors().map((error) => ({ part: undefined, line: firstLine(error) }));
+    const whole = module.errors().map((error) => ({ part: undefined, line: firstLines(error) }));
     for (const { part, line } of [...suites, ...whole]) {
-      const hit = part === undefined ? new Set(tests.map((test) => partOfTest(test, module))) : [part];
+      const hit = part === undefined ? partsOf(module) : [part];
       for (const name of hit) add(name, { ...NOTHING, failures: [line] });
     }
   }
@@ -51,12 +51,18 @@ function resultsOf(modules: readonly TestModule[]): ReadonlyMap<PartName, PartRe
 }
 
 const partOfTest = (test: TestCase, module: TestModule): PartName =>
-  test.meta().part ?? partOf(module.moduleId) ?? "contracts";
+  test.meta().part ?? partsOfFile(module.moduleId)[0] ?? "contracts";
+
+/** The parts of a file's tests. A file that could not be loaded has none, and counts for all parts that are in it. */
+function partsOf(module: TestModule): ReadonlySet<PartName> {
+  const ofTests = [...module.children.allTests()].map((test) => partOfTest(test, module));
+  return new Set(ofTests.length > 0 ? ofTests : partsOfFile(module.moduleId));
+}
 
 function resultOf(test: TestCase): PartResult {
   const { state, errors } = test.result();
   const { figures } = test.meta();
-  const failures = state === "failed" ? [`${test.fullName}: ${firstLine(errors?.[0])}`] : [];
+  const failures = state === "failed" ? [`${test.fullName}: ${firstLines(errors?.[0])}`] : [];
   if (figures !== undefined) return { ...NOTHING, ...figures, failures };
   const one = (wanted: string) => (state === wanted ? 1 : 0);
   return { ...NOTHING, passed: one("passed"), failed: one("failed"), skipped: one("skipped"), failures };
@@ -72,5 +78,5 @@ function sumOf(one: PartResult, other: PartResult): PartResult {
   };
 }
 
-const firstLine = (error: { readonly message: string } | undefined): string =>
+const firstLines = (error: { readonly message: string } | undefined): string =>
   (error?.message ?? "no reason was given").split("\n").slice(0, 2).join(" ").slice(0, 500);

@@ -42,7 +42,8 @@ function linesOf(name: PartName, result: PartResult | undefined, { parts, novaSo
   if (result === undefined) return [head("not run: its tests were not found")];
   const { passed, failed, skipped, notes, failures } = result;
   const counts = `${passed} passed, ${failed} failed${skipped === 0 ? "" : `, ${skipped} skipped`}`;
-  const nothing = passed + failed === 0 && failures.length === 0 ? ["nothing of it ran: a package is missing"] : [];
+  const nothing =
+    passed + failed === 0 && failures.length === 0 ? ["nothing of it ran: something that it needs was not found"] : [];
   return [
     head(counts),
     ...[...nothing, ...notes, ...failures.map((line) => `failed: ${line}`)].map((line) => `  ${line}`),
