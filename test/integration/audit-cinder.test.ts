@@ -86,7 +86,7 @@ test("the audit names attachments that no server has, servers' volumes without o
   expect(await found({ isShared: true })).toContain(
     `a server has a volume without an attachment in Cinder: cell c-1, server ${server}, volume ${volumeId}`,
   );
-  // Which of two cells knows a server's volumes is nobody's to guess.
+  // If two cells have the server, each may know only some of its volumes, so nothing is said about it.
   const copies = cloud.cells.map((cell) => ({ ...cell, name: "copy" }));
   expect(await found({ isShared: true, cells: [...cloud.cells, ...copies] })).toEqual([]);
   // What the audit offers as a remedy mends it.

@@ -84,8 +84,8 @@ const stretchOf = ({ of, entries }: { readonly of: string; readonly entries: str
         ) s`;
 
 /**
- * The same for lists whose entries are in an index with their places: the index alone is read for all of them, which is many times what the stretch needs, and the servers one
- * after the other in the order of the whole, until `$2` of them pass or one of the lists might go on.
+ * The same for many lists of which the stretch needs only a few entries. The entries and their places are read from the index alone, and merged. Only then are the servers
+ * read, in the order of the whole, until `$2` of them pass or the first list ends that may go on.
  */
 const scannedTogether = (
   lists: readonly { readonly of: string; readonly entries: string }[],

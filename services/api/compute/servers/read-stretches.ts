@@ -28,7 +28,7 @@ type Asked = Pick<ListQuery, "projectId" | "nameContains" | "indexed" | "matches
 
 /** The servers of a project, or with a name, are read one after the other while this share of them pass the filters. */
 const PASSING_SHARE_MIN = 0.1;
-/** A stretch of a project's servers, which their cells are asked about, costs as much as so many of an index, which looks at ten times as many. */
+/** A stretch of a project's servers, for which cells are asked, costs as much as this many stretches of an index, each of which looks at ten times as many servers. */
 const STRETCHES_OF_INDEX = 1.5;
 /** How many servers are read in both ways, at most, before one of them is chosen. */
 const TRIED_ROWS = 100;
@@ -78,8 +78,8 @@ interface Ways {
 }
 
 /**
- * Reads the servers of a project one after the other, unless their requests let expect that few pass the filters: then the index is tried before any cell is asked about
- * the project's first servers, and gone on with if it comes further at the same cost.
+ * Reads the servers of a project one after the other. If the first requests show that few of them can pass the filters, the index is tried before any cell is asked about
+ * these servers, and is read on if it comes further at the same cost.
  */
 function projectReader(
   { cells }: Deps,
