@@ -11,11 +11,14 @@ import {
   checkCinder,
   HELD_STATUSES,
   pairKey,
+  unnamedVolumes,
 } from "../core/audit/check-cinder.ts";
 import type { Violation } from "../core/audit/violation.ts";
 import type { BlockStorage } from "../core/stores/block-storage.ts";
 
 const PAGE_SIZE = 1_000;
+/** The servers are searched for at most this many of the volumes that nothing else gives to a server. Nothing is said about the others until these are settled. */
+const SEARCHED_MAX = 100;
 
 /** The Block Storage service with which the servers' volumes are compared. */
 export interface AuditedStorage {
@@ -48,12 +51,17 @@ export async function readCinder(
   patienceMs: number,
 ): Promise<CinderReading> {
   try {
-    const held = await readHeld(storage);
+    const found = await readHeld(storage);
     const attachments = await readAttachments(storage);
-    const named = await readNamedVolumes(apiUrl);
-    const uuids = onlyUuids([...new Set([...attachments, ...named].map(({ serverUuid }) => serverUuid))]);
+    const given = await readNamedVolumes(apiUrl);
+    const named = new Set(given.map(({ volumeId }) => volumeId));
+    const unnamed = unnamedVolumes({ attachments, held: found, named });
+    const late = new Set(unnamed.slice(SEARCHED_MAX));
+    const held = new Map([...found].filter(([id]) => !late.has(id)));
+    const uuids = onlyUuids([...new Set([...attachments, ...given].map(({ serverUuid }) => serverUuid))]);
+    const asked = { servers: uuids, volumes: unnamed.slice(0, SEARCHED_MAX) };
     const read = await Promise.allSettled(
-      cells.map(({ name, databaseUrl }) => readVolumeHolders({ cell: name, databaseUrl }, uuids, patienceMs)),
+      cells.map(({ name, databaseUrl }) => readVolumeHolders({ cell: name, databaseUrl }, asked, patienceMs)),
     );
     const servers = mergedHolders(read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
     const unreadCells = new Map(
@@ -63,10 +71,9 @@ export async function readCinder(
       apiUrl,
       uuids.filter((uuid) => !servers.has(uuid)),
     );
-    const underWay = pairsUnderWay({ attachments, named, onTheWay });
+    const underWay = pairsUnderWay({ attachments, given, onTheWay });
     const violations = checkCinder({
-      ...{ attachments, held, servers, underWay, isShared },
-      named: new Set(named.map(({ volumeId }) => volumeId)),
+      ...{ attachments, held, servers, named, underWay, isShared },
       isEveryCellRead: unreadCells.size === 0,
     });
     return { kind: "read", violations, attachments: attachments.length, unreadCells };
@@ -91,12 +98,12 @@ function mergedHolders(cells: readonly ReadonlyMap<string, AuditedHolder>[]): Re
 
 function pairsUnderWay(facts: {
   readonly attachments: readonly AuditedAttachment[];
-  readonly named: readonly NamedVolume[];
+  readonly given: readonly NamedVolume[];
   readonly onTheWay: ReadonlySet<string>;
 }): ReadonlySet<string> {
-  const { attachments, named, onTheWay } = facts;
+  const { attachments, given, onTheWay } = facts;
   const pairs = [
-    ...named.filter(({ isUnderWay, serverUuid }) => isUnderWay || onTheWay.has(serverUuid)),
+    ...given.filter(({ isUnderWay, serverUuid }) => isUnderWay || onTheWay.has(serverUuid)),
     ...attachments.filter(({ serverUuid }) => onTheWay.has(serverUuid)),
   ];
   return new Set(pairs.map(({ volumeId, serverUuid }) => pairKey(volumeId, serverUuid)));

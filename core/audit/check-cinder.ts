@@ -8,7 +8,7 @@ export interface AuditedAttachment {
   readonly serverUuid: string;
 }
 
-/** A server that has volumes of Cinder, or that one of Cinder's attachments names. */
+/** A server that has volumes of Cinder, or that one of Cinder's attachments names. Those that have one of the `unnamedVolumes` are among them. */
 export interface AuditedHolder {
   readonly cell: string;
   /** Nothing is under way with it, and nothing has been for a while. */
@@ -106,14 +106,23 @@ function ofNobody({ id, volumeId, serverUuid }: AuditedAttachment): Violation {
   };
 }
 
-/** Volumes that nobody can attach or delete, since Cinder takes them for those of a server. */
-function withoutHolder({ attachments, held, servers, named }: CinderFacts): readonly Violation[] {
+/** The volumes that Cinder takes for those of servers, although neither its attachments nor the API database give them to any. */
+export function unnamedVolumes({
+  attachments,
+  held,
+  named,
+}: Pick<CinderFacts, "attachments" | "held" | "named">): readonly string[] {
   const attached = new Set(attachments.map(({ volumeId }) => volumeId));
-  const owned = new Set([...servers.values()].flatMap(({ volumes, inDoubt }) => [...volumes, ...inDoubt]));
-  return [...held]
-    .filter(([id]) => !attached.has(id) && !owned.has(id) && !named.has(id))
-    .map(([id, status]) => ({
+  return [...held.keys()].filter((id) => !attached.has(id) && !named.has(id));
+}
+
+/** Volumes that nobody can attach or delete, since Cinder takes them for those of a server. */
+function withoutHolder(facts: CinderFacts): readonly Violation[] {
+  const owned = new Set([...facts.servers.values()].flatMap(({ volumes, inDoubt }) => [...volumes, ...inDoubt]));
+  return unnamedVolumes(facts)
+    .filter((id) => !owned.has(id))
+    .map((id) => ({
       ...{ law: LAW, what: "Cinder takes a volume for that of a server, and nobody has it", where: `volume ${id}` },
-      proof: `its status is ${status}, and it has no attachment. If \`${ATTACHMENT_COMMAND} list --all-projects --volume-id ${id}\` still shows none, no other service has reserved it, and no other cloud uses this Cinder (if one does, say so with --shared-cinder), run \`openstack volume set --state available --detached ${id}\``,
+      proof: `its status is ${facts.held.get(id)}, and it has no attachment. If \`${ATTACHMENT_COMMAND} list --all-projects --volume-id ${id}\` still shows none, no other service has reserved it, and no other cloud uses this Cinder (if one does, say so with --shared-cinder), run \`openstack volume set --state available --detached ${id}\``,
     }));
 }

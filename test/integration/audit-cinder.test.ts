@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
 import { isClean } from "../../audit/audit-report.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
 import { auditText } from "../../audit/print-report.ts";
@@ -145,4 +146,18 @@ test("a cell that answers everything but the volumes of its servers is named, an
   });
   expect(report.unread).toMatchObject({ [name]: expect.stringContaining("ECONNREFUSED") });
   expect([report.violations.filter(({ law }) => law === "volumes"), isClean(report)]).toEqual([[], false]);
+});
+
+test("a volume that only its server knows of is the server's, and not one of nobody, which is to be freed", async () => {
+  const volumeId = cinder.putVolume({ projectId: "any" }).id;
+  const server = await bootWith(volumeId);
+  const [attachment] = await cinder.attachments({ volumeId });
+  await cinder.deleteAttachment(attachment?.id ?? "");
+  await withClient(cloud.databaseUrl, async (client) => {
+    await client.query("delete from volumes where coalesce(volume_id, id) = $1", [volumeId]);
+  });
+  cinder.putVolume({ projectId: "any", id: volumeId, status: "in-use" });
+  expect((await found()).filter((line) => line.includes(volumeId))).toEqual([
+    `a server has a volume without an attachment in Cinder: cell c-1, server ${server}, volume ${volumeId}`,
+  ]);
 });

@@ -31,6 +31,10 @@ test("a server that could not be built is not at rest, since its volumes are fre
       [serverId(at), status, Buffer.from(ServerSpec.encode(serverSpec(at)).finish()), host, launchedAt],
     );
   const uuids = rows.map((_, at) => serverId(at));
-  const holders = await readVolumeHolders({ cell: "c-1", databaseUrl: database.url }, uuids, 0);
+  const holders = await readVolumeHolders(
+    { cell: "c-1", databaseUrl: database.url },
+    { servers: uuids, volumes: [] },
+    0,
+  );
   expect(uuids.map((uuid) => holders.get(uuid)?.isAtRest)).toEqual([false, true, true, true]);
 });

@@ -1,3 +1,4 @@
+import type { Client } from "pg";
 import type { AuditedHolder } from "../../../core/audit/check-cinder.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { withClient } from "../client/databases.ts";
@@ -39,13 +40,17 @@ export function readOpenRequests(apiUrl: string, servers: readonly string[]): Pr
   });
 }
 
-/** Reads which volumes of Cinder these servers have, as far as a cell has the servers. Deleted ones have none. */
+/**
+ * Reads which volumes of Cinder these servers have, and those servers that have one of these volumes, as far as a cell has them. Deleted ones have none. Cost: all servers are
+ * searched for each of the volumes.
+ */
 export function readVolumeHolders(
   { cell, databaseUrl }: { readonly cell: string; readonly databaseUrl: string },
-  servers: readonly string[],
+  asked: { readonly servers: readonly string[]; readonly volumes: readonly string[] },
   patienceMs: number,
 ): Promise<ReadonlyMap<string, AuditedHolder>> {
   return withClient(databaseUrl, async (client) => {
+    const servers = [...new Set([...asked.servers, ...(await serversWith(client, asked.volumes))])];
     const holders = new Map<string, AuditedHolder>();
     for (let from = 0; from < servers.length; from += SERVERS_PER_READ) {
       const { rows } = await client.query<HolderRow>(
@@ -57,6 +62,17 @@ export function readVolumeHolders(
     }
     return holders;
   });
+}
+
+/** Returns the servers whose specs have one of these ids. */
+async function serversWith(client: Client, volumes: readonly string[]): Promise<readonly string[]> {
+  if (volumes.length === 0) return [];
+  const { rows } = await client.query<{ uuid: string }>(
+    `select uuid from servers where status not in ('CLOSED', 'DELETED')
+       and exists (select from unnest($1::bytea[]) as v (id) where position(v.id in spec) > 0)`,
+    [volumes.map((id) => Buffer.from(id))],
+  );
+  return rows.map(({ uuid }) => uuid);
 }
 
 interface HolderRow {
