@@ -117,7 +117,7 @@ describe("attaching is refused", () => {
     expect((await attach(suspended, id)).json.conflictingRequest.message).toBe(
       `Cannot 'attach_volume' instance ${suspended} while it is in vm_state error`,
     );
-    expect((await detach(suspended, id)).status).toBe(409);
+    expect((await detach(suspended, id)).status).toBe(404);
     const locked = await rig.bootActive("north", 2, { networks: "none" }, as("bob:q"));
     const lock = await call("POST", `/v2.1/servers/${locked}/action`, { lock: null });
     expect(lock.status).toBe(202);

@@ -20,7 +20,8 @@ export interface ActionTarget {
 
 /**
  * Finds the server. Refuses one that is unknown, another project's or gone; one with an operation under way, which it names; one that is
- * in no cell; one that is locked, for callers who are not admins; and one whose cell does not answer. `whenBusy` may refuse a busy server with a better reason.
+ * in no cell; one that is locked, for callers who are not admins; and one whose cell does not answer. `whenFound` may refuse the request before
+ * the server's lock and operation are looked at, and `whenBusy` may refuse a busy server with a better reason.
  */
 export async function findTarget(
   deps: {
@@ -32,14 +33,21 @@ export async function findTarget(
   {
     id,
     action,
+    whenFound,
     whenBusy,
-  }: { readonly id: string; readonly action: string; readonly whenBusy?: (serverUuid: string) => Promise<void> },
+  }: {
+    readonly id: string;
+    readonly action: string;
+    readonly whenFound?: (server: Server) => Promise<void>;
+    readonly whenBusy?: (serverUuid: string) => Promise<void>;
+  },
 ): Promise<ActionTarget> {
   const record = await deps.finder.find(id, call);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const known = await hydrateServer(record, deps.cells, { withDeleted: false });
   if (known === null) throw serverNotFound(id);
+  if (!known.unreachable) await whenFound?.(known.server);
   refuseLocked({ uuid: record.serverUuid, lock: known.lock }, action, call);
   if (known.unreachable) throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   const { server } = known;

@@ -18,7 +18,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { alignInterfaces } from "./align-interfaces.ts";
 import { removePort, restoreInterfaces } from "./detach-interface.ts";
 import type { AttachBody } from "./interface-schemas.ts";
-import { patchServer, type ServedServer } from "./patch-server.ts";
+import { patchServer, requirePortsChange, type ServedServer } from "./patch-server.ts";
 import { refuseManyPorts } from "./refuse-many-ports.ts";
 import { WaysOnHost } from "./ways-on-host.ts";
 
@@ -28,7 +28,7 @@ const TRIES_MAX = 5;
 
 /**
  * Attaches a port to a server: the port's resource request is added to the server's allocations, on the first providers of the
- * host that have room, and the guest gets an interface. Refuses an unknown port (404), a port of another server (409), a port for which the host has no room
+ * host that have room, and the guest gets an interface. Refuses a server whose status does not allow it (409), an unknown port (404), a port of another server (409), a port for which the host has no room
  * (400), and one for which the guest can get no interface (409); then nothing is changed. A network instead of a port gets the server a port of its own. If
  * the host does not answer, the guest gets the interface when the host is next compared with its cell.
  */
@@ -40,6 +40,7 @@ export async function attachInterface(
 ): Promise<ServerPort> {
   refuseBody(call, body);
   const target = await findTarget(deps, call, { id, action: "attach_interface" });
+  requirePortsChange(target);
   refuseManyPorts(target.server.spec);
   const attached =
     deps.neutron === null

@@ -8,17 +8,18 @@ import { type ActionTarget, findTarget } from "../server-actions/action-target.t
 import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { alignInterfaces } from "./align-interfaces.ts";
-import { patchServer, readServed } from "./patch-server.ts";
+import { patchServer, readServed, requirePortsChange } from "./patch-server.ts";
 
 /** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 5;
 
 /**
- * Detaches a port from a server: the guest releases the interface first, and then the port's allocations are freed. Refuses a port that the server does not
+ * Detaches a port from a server: the guest releases the interface first, and then the port's allocations are freed. Refuses a server whose status does not allow it (409), a port that the server does not
  * have (404), and one whose interface the guest does not release (409). If the host does not answer (503), the server keeps the port.
  */
 export async function detachInterface(deps: ServerDeps, call: KnownCall, id: string, port: string): Promise<void> {
   const target = await findTarget(deps, call, { id, action: "detach_interface" });
+  requirePortsChange(target);
   const portId = canonicalUuid(port);
   const missing = notFound(`Port id ${port.slice(0, 100)} could not be found.`);
   if (portId === null) throw missing;

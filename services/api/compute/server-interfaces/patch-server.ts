@@ -80,6 +80,11 @@ export async function patchServer(
   throw conflict(`Instance ${uuid} kept changing; try again.`);
 }
 
+/** Refuses a server in a status in which its ports cannot change (409), before the port that was named is looked for, as Nova does. */
+export function requirePortsChange({ action, server: { uuid, status } }: ActionTarget): void {
+  if (!PORTS_CHANGE_IN.includes(status)) throw wrongState({ action, uuid }, status);
+}
+
 /** Reads a server whose ports may be changed. Refuses one in another state, without a host, or with an operation under way. */
 export async function readServed(
   target: ActionTarget,

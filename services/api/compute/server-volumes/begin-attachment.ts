@@ -32,11 +32,19 @@ export interface AttachmentCall {
 export const isOffloaded = ({ server }: Pick<ActionTarget, "server">): boolean => server.host === null;
 
 /** Refuses a server in a status in which its volumes cannot change (409). */
-export function requireAttachable({ action, server }: ActionTarget, { minor }: Pick<KnownCall, "minor">): void {
-  const { status, uuid } = server;
-  const isAllowed = KINDS.attaching.some((kind) => OPERATIONS[kind].allowedFrom.includes(status));
-  if (!isAllowed || (SHELVED.includes(status) && minor < SHELVED_FROM_MINOR))
-    throw wrongState({ action, uuid }, status);
+export function requireAttachable(target: ActionTarget, call: Pick<KnownCall, "minor">): void {
+  const { action, server } = target;
+  refuseShelvedEarly(target, call);
+  if (!KINDS.attaching.some((kind) => OPERATIONS[kind].allowedFrom.includes(server.status)))
+    throw wrongState({ action, uuid: server.uuid }, server.status);
+}
+
+/** Refuses a shelved server in the microversions in which its volumes cannot change (409). */
+export function refuseShelvedEarly(
+  { action, server: { status, uuid } }: Pick<ActionTarget, "action" | "server">,
+  { minor }: Pick<KnownCall, "minor">,
+): void {
+  if (SHELVED.includes(status) && minor < SHELVED_FROM_MINOR) throw wrongState({ action, uuid }, status);
 }
 
 /**

@@ -1,17 +1,23 @@
 import { randomUUID } from "node:crypto";
-import { badRequest, Fault } from "../../http/fault.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest } from "../../http/fault.ts";
 import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { statusOf } from "../../volume/volume-view.ts";
 import { findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
-import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
+import { type AttachmentCall, beginAttachment, refuseShelvedEarly, requireAttachable } from "./begin-attachment.ts";
 import { confirmEnded } from "./confirm-ended.ts";
-import { findAttachment } from "./find-attachment.ts";
+import { type AttachedVolume, attachmentOfServer, findAttachment } from "./find-attachment.ts";
 import { ROOT_DEVICE } from "./root-device.ts";
+import type { ServerVolumes } from "./server-volumes.ts";
+
+const ACTION = "detach_volume";
 
 /**
- * Detaches a volume from a server. It stays the server's until its host has said that the guest does not have it. Refuses a volume that the server does
- * not have (404), that it boots from (403), or that is attaching or detaching (400), and a server that has another operation under way or whose status does not allow it (409).
+ * Detaches a volume from a server. It stays the server's until its host has said that the guest does not have it. Refuses, in Nova's order, a volume that the server does
+ * not have (404), one that it boots from (400), a server that has another operation under way or whose status does not allow it (409), and a volume that is attaching or detaching (400).
  */
 export async function detachVolume(
   deps: ServerDeps,
@@ -19,13 +25,17 @@ export async function detachVolume(
   id: string,
   volumeId: string,
 ): Promise<void> {
-  const target = await findTarget(deps, context.call, { id, action: "detach_volume" });
-  requireAttachable(target, context.call);
+  const { call } = context;
   const { volumes } = deps;
+  const whenFound = async (server: Server) => {
+    refuseShelvedEarly({ action: ACTION, server }, call);
+    await findDetachable(volumes, { uuid: server.uuid, asked: id }, volumeId, call);
+  };
+  const target = await findTarget(deps, call, { id, action: ACTION, whenFound });
+  requireAttachable(target, call);
   if (volumes === null) throw volumeNotFound(volumeId);
   const server = { uuid: target.server.uuid, asked: id };
-  const volume = await findAttachment(volumes, server, volumeId);
-  if (volume.attachment.device === ROOT_DEVICE) throw new Fault(403, "Cannot detach a root device volume");
+  const volume = await findDetachable(volumes, server, volumeId, call);
   const taskId = randomUUID();
   const begin = () => volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId });
   if (!(await begin())) {
@@ -38,4 +48,19 @@ export async function detachVolume(
   }
   const detaching = { ...volume, attachment: { ...volume.attachment, phase: "detaching", taskId } as const };
   await beginAttachment({ ...deps, volumes }, context, target, detaching);
+}
+
+/** Finds a volume of the server. Refuses an unknown one and one that the server does not have (404), and one that it boots from (400). */
+async function findDetachable(
+  volumes: ServerVolumes | null,
+  server: { readonly uuid: string; readonly asked: string },
+  volumeId: string,
+  call: KnownCall,
+): Promise<AttachedVolume> {
+  const own = await attachmentOfServer(volumes, server.uuid, volumeId);
+  if (own === null && ((await volumes?.find([storedSpelling(volumeId)], call)) ?? []).length === 0)
+    throw volumeNotFound(volumeId);
+  const volume = own ?? (await findAttachment(volumes, server, volumeId));
+  if (volume.attachment.device === ROOT_DEVICE) throw badRequest("Cannot detach a root device volume");
+  return volume;
 }
