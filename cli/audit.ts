@@ -2,6 +2,7 @@ import { CINDER, CinderClient } from "../adapters/openstack/cinder-client.ts";
 import { loginOptions } from "../adapters/openstack/login-options.ts";
 import { neighbourOptions } from "../adapters/openstack/neighbour-options.ts";
 import { openNeighbours } from "../adapters/openstack/open-neighbours.ts";
+import { seesAllProjects } from "../adapters/openstack/sees-all-projects.ts";
 import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { RedisSoftState } from "../adapters/redis/redis-soft-state.ts";
 import { isClean } from "../audit/audit-report.ts";
@@ -108,8 +109,12 @@ export function runAuditCommand(argv: readonly string[]): Promise<number> {
 function openCinder(settings: Settings): { readonly audited: AuditedStorage; close(): Promise<void> } | null {
   if (settings.volumes !== "cinder") return null;
   const neighbours = openNeighbours(settings);
-  const storage = new CinderClient(neighbours.client({ ...CINDER, url: settings.cinderUrl }));
-  return { audited: { storage, isShared: settings.sharedCinder }, close: () => neighbours.close() };
+  const client = neighbours.client({ ...CINDER, url: settings.cinderUrl });
+  const audited = {
+    ...{ storage: new CinderClient(client), isShared: settings.sharedCinder },
+    seesAllProjects: () => seesAllProjects(client),
+  };
+  return { audited, close: () => neighbours.close() };
 }
 
 /** Watches until SIGINT, SIGTERM or the end of its time. */
