@@ -12,6 +12,7 @@ import {
   KEEPING_SOURCE,
   LEAVING_FENCED,
   LEAVING_SOURCE,
+  LEAVING_SOURCE_LIVE,
   OFFLOADING,
   POWER,
   REIMAGING,
@@ -75,36 +76,25 @@ const SETTLES = {
   taskStates: { any: "settling_volume" },
 } as const satisfies OperationCourse & { readonly verb: null };
 
+/** The course of every move that waits for its confirmation. */
+const RESIZES = {
+  verb: null,
+  allowedFrom: ["ACTIVE", "SHUTOFF"],
+  finalStatus: "VERIFY_RESIZE",
+  taskStates: {
+    preparing: "resize_prep",
+    "handing-over": "resize_migrating",
+    starting: "resize_finish",
+    any: "resize_migrated",
+  },
+} as const satisfies OperationCourse & { readonly verb: null };
+
 const DEFINITIONS = {
-  resize: {
-    ...MOVING_UNCONFIRMED,
-    route: KEEPING_SOURCE,
-    verb: null,
-    allowedFrom: ["ACTIVE", "SHUTOFF"],
-    finalStatus: "VERIFY_RESIZE",
-    taskStates: {
-      preparing: "resize_prep",
-      "handing-over": "resize_migrating",
-      starting: "resize_finish",
-      any: "resize_migrated",
-    },
-  },
-  migrate: {
-    ...MOVING_UNCONFIRMED,
-    route: KEEPING_SOURCE,
-    verb: null,
-    allowedFrom: ["ACTIVE", "SHUTOFF"],
-    finalStatus: "VERIFY_RESIZE",
-    taskStates: {
-      preparing: "resize_prep",
-      "handing-over": "resize_migrating",
-      starting: "resize_finish",
-      any: "resize_migrated",
-    },
-  },
+  resize: { ...MOVING_UNCONFIRMED, route: KEEPING_SOURCE, ...RESIZES },
+  migrate: { ...MOVING_UNCONFIRMED, route: KEEPING_SOURCE, ...RESIZES },
   "live-migrate": {
     ...MOVING_LIVE,
-    route: LEAVING_SOURCE,
+    route: LEAVING_SOURCE_LIVE,
     verb: null,
     allowedFrom: ["ACTIVE"],
     finalStatus: "as-before",
@@ -114,7 +104,7 @@ const DEFINITIONS = {
   // for it, to which no conductor lets a guest be handed over.
   "live-migrate-paused": {
     ...MOVING_LIVE,
-    route: LEAVING_SOURCE,
+    route: LEAVING_SOURCE_LIVE,
     verb: null,
     allowedFrom: ["PAUSED"],
     finalStatus: "as-before",

@@ -204,7 +204,13 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
     const back = { to: "restoring", selection: at.selection, reason, noted: [failed] } as const;
     return write(world, at, { ...back, isNobodysFault: true });
   }
-  return write(world, at, { to: target, selection: at.selection, reason, noted: [] });
+  // A source that is fenced lets a live move go on, so there is nothing to go back for.
+  return write(world, at, {
+    to: target,
+    selection: at.selection,
+    reason: target === "starting" ? "" : reason,
+    noted: [],
+  });
 }
 
 /**

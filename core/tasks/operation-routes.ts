@@ -153,6 +153,19 @@ export const LEAVING_SOURCE = route([
   ...BACK_TO_SOURCE,
 ]);
 /**
+ * Like `LEAVING_SOURCE`, for a guest that moves with its memory. A source that falls silent at the end of the hand-over may have given everything away, so the destination's
+ * guest is kept until the source has answered. An operator who forces the source down states that nothing runs there. Then the destination answers: it starts the guest if it has
+ * received all of it, and cannot start it otherwise.
+ */
+export const LEAVING_SOURCE_LIVE = route([
+  ["preparing", "prepare", "handing-over", "another", "another", "another"],
+  ["handing-over", "hand-over", "starting", "another", "handing-over", "starting"],
+  ["starting", "start-destination", "cleaning", "retracting", "starting", "another"],
+  ...CLEANING,
+  ...ARRIVAL,
+  ...BACK_TO_SOURCE,
+]);
+/**
  * A rebuild for which Cinder fills the server's boot volume with an image, while neither guest runs. `failed`: Cinder has changed nothing, so the server goes back to its former
  * guest. `gone`: nobody knows what the volume holds, or Cinder may still be writing to it. So from then on no guest is started unless the volume is filled, and a rebuild that
  * does not succeed leaves the server in ERROR, with its former guest, which stands still. A server that was in ERROR before is left so, too, instead of `restoring`: Cinder may not have

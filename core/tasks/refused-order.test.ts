@@ -9,7 +9,7 @@ describe("the refusal of order 5", () => {
     ["hand-over", found("running", 6), "back"],
     ["hand-over", found("stopped", 6), "forgotten"],
     ["hand-over", { kind: "absent" }, "gone-over"],
-    ["hand-over", { kind: "silent" }, "failed"],
+    ["hand-over", { kind: "silent" }, "unclear"],
     ["start-destination", found("running", 6), "done"],
     ["start-destination", found("running", 5), "done"],
     ["start-destination", found("running", 4), "failed"],

@@ -11,7 +11,8 @@ export type GuestLook =
 /**
  * The meaning of a refused order, judged by a look at the guest afterwards.
  * - `failed`: no more than the host said.
- * - `unclear`: the host has refused to start the guest, and does not say what the guest is. The guest may run all the same, so the host is asked again.
+ * - `unclear`: the host has refused to start the guest or to hand it over, and does not say what the guest is. It may run, or be handed over, all the same, so the host is
+ *   asked again.
  * - `done`: the guest runs, and has obeyed this order or a later one than the database knows of. The operation only needs to know that a guest of the
  *   server is there, and it is: a server runs on one host at most (law 4).
  * - `back`: the source that should hand over runs by a later order. The move has ended there in commits that the database has lost.
@@ -22,7 +23,7 @@ export type OrderRefusal = "failed" | "unclear" | "done" | "back" | "gone-over" 
 
 export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderRefusal {
   const isStart = ask === "start-destination" || ask === "start-source";
-  if (look.kind === "silent") return isStart ? "unclear" : "failed";
+  if (look.kind === "silent") return isStart || ask === "hand-over" ? "unclear" : "failed";
   if (look.kind === "absent") return ask === "hand-over" ? "gone-over" : "failed";
   const runs = runsNow(look.state);
   // The plain and the forced form of one order have the same number, and the plain one is refused after the forced one.

@@ -8,10 +8,10 @@ import {
 } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
-import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
+import { isLiveMove, type OperationKind } from "../../core/tasks/operation-kinds.ts";
+import type { OperationEffect, OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
-import { verbOf } from "../../core/tasks/operation-stages.ts";
+import { edgesOf, verbOf } from "../../core/tasks/operation-stages.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import { type MetNeeds, withConnection, withNeeds, withVifs } from "./neighbour-needs.ts";
@@ -159,13 +159,22 @@ function build(facts: OperationFacts, selection: number, given: Omit<Given, "lis
   return { body: { $case: "build", value } };
 }
 
-/** How long a host that can be given up has for an attempt, and the reason why it is given up then. */
-export function attemptLimit({ attemptTimeoutMs, hostGraceMs }: Limits): {
-  readonly ms: number;
-  readonly reason: string;
-} {
+/**
+ * How long a host that can be given up has for an order, and what it means if the host has not answered by then. If the route waits for a silent host at this stage, it is
+ * silence like any other, since the host may have done its work.
+ */
+export function attemptLimit(
+  kind: OperationKind,
+  { stage, step }: Pick<AskEffect, "stage" | "step">,
+  { attemptTimeoutMs, hostGraceMs }: Limits,
+): { readonly ms: number; readonly event: OperationEvent } {
   const workMs = 2 * attemptTimeoutMs;
-  return { ms: workMs + hostGraceMs, reason: `no outcome within ${Math.round(workMs / 1_000)} s` };
+  const reason = `no outcome within ${Math.round(workMs / 1_000)} s`;
+  const waits = edgesOf(kind, stage)?.gone === stage;
+  const event = waits
+    ? ({ kind: "gone", step, reason } as const)
+    : ({ kind: "failed", step, reason, final: false } as const);
+  return { ms: workMs + hostGraceMs, event };
 }
 
 interface Limits {

@@ -194,3 +194,58 @@ test("an operator is told once of a host that refuses to start a guest and does 
   expect(told).toEqual(["host-0: no luck"]);
   expect(done).toEqual([]);
 });
+
+/** A live move whose source was told to hand over, and what has been done since. */
+async function handedOver(others: object = {}) {
+  const orders: string[] = [];
+  const streams = new Map<string, object>();
+  for (const host of [hostName(0), hostName(1)])
+    streams.set(host, {
+      send: ({ body }: ConductorMessage) => void (body?.$case === "handOff" && orders.push(body.value.orderId)),
+    });
+  const cleared: string[] = [];
+  const guests = {
+    clear: async ({ host }: { readonly host: string }) => void cleared.push(host),
+    look: async () => ({ kind: "silent" }),
+  };
+  const streamOf = (host: string) => streams.get(host) ?? null;
+  const ports = { guests, streamOf, releaser: { tryRelease: async () => "down" }, ...others };
+  const move = moveAt("live-migrate", "handing-over", { isBeside: false }, ports);
+  await settled();
+  move.run.reported(
+    AttemptReport.fromPartial({
+      ...{ host: hostName(1), serverUuid: serverId(1), attemptId: `${taskId(7)}/0` },
+      ...{ state: GuestState.GUEST_STATE_PREPARED, listensAt: "qemu://there" },
+    }),
+    0,
+  );
+  await settled();
+  return { ...move, orders, cleared, streams };
+}
+
+test("a source that refuses to hand over a live guest and then says nothing of it is asked again, and nothing is cleared when it is gone", async () => {
+  const { run, clock, done, orders, cleared, streams } = await handedOver();
+  const refuse = async () => {
+    run.ordered(OrderReport.fromPartial({ host: hostName(0), orderId: orders.at(-1) ?? "", failed: "lost QEMU" }));
+    await settled();
+  };
+  await refuse();
+  expect(orders).toHaveLength(1);
+  clock.advance(500);
+  await settled();
+  expect([orders.length, done]).toEqual([2, []]);
+  await refuse();
+  streams.delete(hostName(0));
+  run.hostLost();
+  clock.advance(1_000);
+  await settled();
+  expect([done, cleared]).toEqual([["commit handing-over"], []]);
+});
+
+test("a source that does not answer in time whether it has handed over a live guest is waited for", async () => {
+  const { clock, done, steps, orders, cleared } = await handedOver();
+  clock.advance(121_000);
+  await settled();
+  expect([done, cleared, orders.length]).toEqual([["commit handing-over"], [], 2]);
+  expect(steps[0]).toMatchObject({ outcome: null, migration: { note: expect.stringContaining("but is silent") } });
+});

@@ -51,8 +51,8 @@ import { tellOperation } from "./tell-operation.ts";
 
 /**
  * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and a deadline for the host's
- * work. Only harmless orders (prepare, hand over) are given up at the deadline. A host that was told to start or destroy a guest is asked until it answers, or until
- * the route can do without its answer. The promises that it waits for reject only when the conductor stops.
+ * work. Only harmless orders (prepare, hand over at rest) are given up at the deadline. A host that was told to start or destroy a guest, or to hand one over that runs, is asked
+ * until it answers, or until the route can do without its answer. The promises that it waits for reject only when the conductor stops.
  */
 export class OperationRun implements TaskRun {
   readonly tenure: Tenure;
@@ -250,8 +250,8 @@ export class OperationRun implements TaskRun {
   /** Called each time the stage is entered and each time its host comes back. */
   #ask(asked: AskedGuest): void {
     if (isGivenUp(asked.ask)) {
-      const { ms, reason } = attemptLimit(this.#ports.settings);
-      this.#timers.setDeadline(ms, () => this.#step({ kind: "failed", step: asked.step, reason, final: false }));
+      const { ms, event } = attemptLimit(this.#world.facts.kind, asked, this.#ports.settings);
+      this.#timers.setDeadline(ms, () => this.#step(event));
     }
     if (asked.ask === "start-destination" && OPERATIONS[this.#world.facts.kind].source === "fenced") {
       // The promise rejects only when the conductor stops.

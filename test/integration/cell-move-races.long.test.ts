@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { taskSignalHeader } from "../../adapters/nats/streams.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { FakeMemory } from "../../services/compute-agent/fake-memory.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
@@ -17,9 +18,11 @@ let cell: SmallCell;
 let agents: AgentProcess[];
 let disks: MemoryDisk[];
 let first: ConductorProcess;
+let memory: FakeMemory;
 beforeEach(async () => {
   cell = await new SmallCell({ speed: SPEED }).open();
   agents = [];
+  memory = new FakeMemory();
   disks = [0, 1, 2].map(() => ({ records: [] }));
 });
 afterEach(() => cell.close());
@@ -27,12 +30,13 @@ afterEach(() => cell.close());
 async function startAgent(host: number, fake: FakeScript = {}): Promise<void> {
   const disk = disks[host];
   const script = { loses_power: true, ...fake };
-  const conductors = [1, 2];
+  const [conductors, before] = [[1, 2], memory.over.bind(memory)];
   agents[host] = await cell.startAgent({
     id: `agent-${host}`,
     hosts: [host],
     vcpus: 4,
     conductors,
+    before,
     fake: script,
     ...(disk ? { disk } : {}),
   });
@@ -224,14 +228,17 @@ test("an evacuation against a host that comes back: the server stays, and runs o
   expect(await cell.holds(migration)).toEqual({});
 });
 
-test("a live migration against the loss of its source: the server stays there, and runs when the host is back", async () => {
+test("a live migration against the loss of its source: it waits, and the server runs there when the host is back", async () => {
   await start({ 0: { hand_off_ms: 3_600_000 } });
   const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
   await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
   await lose(0);
+  const noted = async () => (await cell.store.migrations({ uuids: [migration], limit: 1 }))[0]?.note;
+  await eventually("the wait", async () => (await noted())?.includes("but is silent"));
+  expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: "host-0", taskState: "migrating" });
+  await startAgent(0);
   expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
   expect(await cell.holds(serverId(1))).toEqual({ "host-0": 1 });
-  await startAgent(0);
   await eventually("it to run again", () => cell.runsOn(1).join() === "host-0");
   await eventually("the other guest to go", () => cell.existsOn(1).join() === "host-0");
 });

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { FakeMemory } from "../../services/compute-agent/fake-memory.ts";
+import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
+
+/** The product's own waits, of a second and more, dominate these tests. */
+const SPEED = 8;
+const WAITS = "host-0 was ordered to hand the server over to host-1, but is silent";
+
+let cell: SmallCell;
+let memory: FakeMemory;
+let agents: AgentProcess[];
+let disks: MemoryDisk[];
+beforeEach(async () => {
+  cell = await new SmallCell({ speed: SPEED }).open();
+  memory = new FakeMemory();
+  agents = [];
+  disks = [0, 1].map(() => ({ records: [] }));
+});
+afterEach(() => cell.close());
+
+async function startAgent(host: number): Promise<void> {
+  const [disk, before] = [disks[host], memory.over.bind(memory)];
+  agents[host] = await cell.startAgent({ id: `agent-${host}`, hosts: [host], before, ...(disk && { disk }) });
+}
+
+const agentOf = (host: number): AgentProcess => {
+  const agent = agents[host];
+  if (agent === undefined) throw new Error(`host ${host} has no agent`);
+  return agent;
+};
+
+/** The agent of the source is cut off when its driver is told to hand over, before the driver has done anything or after it has handed everything over. */
+function fallsSilent(when: "before" | "after"): void {
+  const { driver } = agentOf(0);
+  const really = driver.handOff.bind(driver);
+  driver.handOff = async (...order) => {
+    driver.handOff = really;
+    if (when === "after") await really(...order);
+    agentOf(0).cutOff();
+    if (when === "before") await new Promise(() => {});
+  };
+}
+
+/** The source's agent is back, and its guests have gone on meanwhile, with its disk, or with another one, as after a reinstallation. */
+async function returns(disk = disks[0]): Promise<void> {
+  const { agent, driver } = agentOf(0);
+  await agent.close();
+  cell.forget(driver);
+  disks[0] = disk ?? { records: [] };
+  await startAgent(0);
+}
+
+const migration = async () => {
+  const [found] = await cell.store.migrations({ serverUuid: serverId(1), limit: 1 });
+  if (found === undefined) throw new Error("there is no migration");
+  return found;
+};
+const fence = () => cell.store.hostAdmin().setForcedDown("host-0", true);
+const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
+const only = (host: number) =>
+  eventually(`it to exist on host-${host} alone`, () => cell.existsOn(1).join() === `host-${host}`);
+const ended = () =>
+  eventually("the end", async () => (await cell.server(1)).taskState === null && cell.server(1), { withinMs: 20_000 });
+
+/** A live migration of server 1 from host-0 to host-1 whose source falls silent. */
+async function interrupted(when: "before" | "after"): Promise<void> {
+  await cell.startConductor(1, { unseenMs: 500 * SPEED });
+  for (const host of [0, 1]) await startAgent(host);
+  await cell.hostsUp(2);
+  await cell.boot(1, [0]);
+  await cell.become(1, "ACTIVE");
+  await runs(0);
+  fallsSilent(when);
+  await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  await eventually("the wait", async () => (await migration()).note.includes(WAITS), { withinMs: 20_000 });
+  expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: "host-0", taskState: "migrating" });
+  expect(cell.existsOn(1).sort()).toEqual(["host-0", "host-1"]);
+}
+
+describe("a live migration whose source falls silent when it has handed over", () => {
+  test("keeps the destination's guest, and goes on when the source is back", async () => {
+    await interrupted("after");
+    agentOf(0).reconnect();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    await only(1);
+    expect(await migration()).toMatchObject({ status: "completed", note: "" });
+  });
+
+  test("goes on without the source when an operator has forced it down", async () => {
+    await interrupted("after");
+    await fence();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    expect(await migration()).toMatchObject({ status: "completed", note: "" });
+  });
+});
+
+describe("a live migration whose source falls silent before it has handed over", () => {
+  test("goes on when the source is back with its guest", async () => {
+    await interrupted("before");
+    await returns();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    await only(1);
+  });
+
+  test("leaves the server at the source when an operator has forced it down, because the destination says that it has not received everything", async () => {
+    await interrupted("before");
+    await fence();
+    const server = await ended();
+    expect(server).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    expect(server.fault?.message).toContain("the memory of the guest has not arrived");
+    await only(0);
+    expect(await migration()).toMatchObject({ status: "error", note: "" });
+  });
+});
