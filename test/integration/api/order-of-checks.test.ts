@@ -35,6 +35,9 @@ test("a live migration is looked for only if its server moves live", async () =>
   expect(await force()).toEqual([409, why("force_complete")]);
   const act = (body: object) => call("POST", `/v2.1/servers/${server}/action`, body);
   expect((await act({ "os-migrateLive": { host: null, block_migration: "auto" } })).status).toBe(202);
+  // The cell does not know of the move yet, and other operations are refused with the task state that the server shows.
+  for (const body of [{ "os-stop": null }, { migrate: null }])
+    expect(await refusal(act(body))).toEqual([409, expect.stringContaining("while it is in task_state migrating")]);
   const unknown = `Migration 9 for server ${server} not found.`;
   expect([await abort(), await force()]).toEqual([
     [404, unknown],

@@ -53,7 +53,7 @@ export function registerHypervisorRoutes(http: Http, deps: HypervisorDeps, optio
   registerOldRoutes(http, deps);
 
   const one = { params: IdParams, querystring: AnyQuery, response: { 200: HypervisorAnswer } };
-  const ofOne = { query: HYPERVISOR_QUERY, rule: "os-hypervisors:show" };
+  const ofOne = { query: HYPERVISOR_QUERY, queryStrictFrom: PARAMETERS_FROM_MINOR, rule: "os-hypervisors:show" };
   http.get("/os-hypervisors/:id", { config: ofOne, schema: one }, async (request) => {
     const { minor } = callOf(request);
     const withServers = asksForServers(request.query, minor);
@@ -71,7 +71,7 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   };
 
   const brief = { querystring: AnyQuery, response: { 200: HypervisorListAnswer } };
-  const ofBrief = { query: HYPERVISOR_LIST_QUERY, rule: "os-hypervisors:list" };
+  const ofBrief = { query: HYPERVISOR_LIST_QUERY, queryStrictFrom: PARAMETERS_FROM_MINOR, rule: "os-hypervisors:list" };
   http.get("/os-hypervisors", { config: ofBrief, schema: brief }, async (request) => {
     const { minor } = callOf(request);
     const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: false });
@@ -83,7 +83,11 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   });
 
   const detail = { querystring: AnyQuery, response: { 200: HypervisorDetailsAnswer } };
-  const ofDetail = { query: HYPERVISOR_LIST_QUERY, rule: "os-hypervisors:list-detail" };
+  const ofDetail = {
+    query: HYPERVISOR_LIST_QUERY,
+    queryStrictFrom: PARAMETERS_FROM_MINOR,
+    rule: "os-hypervisors:list-detail",
+  };
   http.get("/os-hypervisors/detail", { config: ofDetail, schema: detail }, async (request) => {
     const { minor } = callOf(request);
     const withUsage = minor < NO_USAGE_FROM_MINOR;

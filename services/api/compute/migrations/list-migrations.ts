@@ -22,12 +22,13 @@ const SEARCH_MS_MAX = 15_000;
 /** Maximum number of migrations in one answer before the microversion with pages. */
 const UNPAGED_MAX = 10_000;
 
-/** The query of `GET /os-migrations`. */
-export const MIGRATION_QUERY: QueryParameters = {
+const PARAMETERS: QueryParameters = {
   ...{ hidden: 1, host: 1, instance_uuid: 1, migration_type: 1, source_compute: 1, status: 1 },
   ...{ limit: PAGES_FROM_MINOR, marker: PAGES_FROM_MINOR, "changes-since": PAGES_FROM_MINOR },
   ...{ "changes-before": BEFORE_FROM_MINOR, user_id: OWNER_FROM_MINOR, project_id: OWNER_FROM_MINOR },
 };
+/** The query of `GET /os-migrations`, which has no other parameters from the microversion with pages on. */
+export const MIGRATION_QUERY = { query: PARAMETERS, queryStrictFrom: PAGES_FROM_MINOR } as const;
 
 /** The query of the list. */
 export interface MigrationListQuery {

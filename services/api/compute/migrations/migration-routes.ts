@@ -25,7 +25,7 @@ export interface MigrationRouteOptions {
 
 /** `/os-migrations`: all moves, past and present; and `/servers/{id}/migrations`: live migrations that are under way. */
 export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: MigrationRouteOptions): void {
-  const list = { config: { query: MIGRATION_QUERY, rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
+  const list = { config: { ...MIGRATION_QUERY, rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
   http.get("/os-migrations", list, async (request) => {
     const call = callOf(request);
     const query = readMigrationQuery(request.query, call, options.pageMax);

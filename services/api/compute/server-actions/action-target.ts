@@ -8,7 +8,7 @@ import { conflict, type Fault, unavailable } from "../../http/fault.ts";
 import { type RequestFinder, serverNotFound } from "../servers/request-finder.ts";
 import { refuseLocked } from "../servers/server-lock.ts";
 import { VM_STATES } from "../servers/shown-state.ts";
-import { readWaitingMoves } from "../servers/waiting-moves.ts";
+import { readWaitingMoves, waitingTaskState } from "../servers/waiting-moves.ts";
 
 /** The server of an action in its cell. As far as is known, it has no operation under way. */
 export interface ActionTarget {
@@ -52,7 +52,7 @@ export async function findTarget(
   if (known.unreachable) throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   const { server } = known;
   const moving = waiting.get(server.uuid);
-  if (moving !== undefined) throw busy({ action, uuid: server.uuid }, moving.kind);
+  if (moving !== undefined) throw busy({ action, uuid: server.uuid }, waitingTaskState(moving.kind));
   if (server.taskState !== null) await whenBusy?.(server.uuid);
   if (server.taskState !== null) throw busy({ action, uuid: server.uuid }, server.taskState);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);

@@ -16,6 +16,7 @@ import type { ApiEvents } from "../../events.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { overQuota, overUnifiedLimit } from "../quotas/over-quota.ts";
 import type { UnifiedLimits } from "../quotas/unified-limits.ts";
+import { waitingTaskState } from "../servers/waiting-moves.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
 /** The move that a call asks for. */
@@ -109,7 +110,7 @@ export class MoveAcceptor {
     };
     if (requested.flavor !== undefined) await this.#charge(server, requested.flavor);
     const outcome = await this.#commits.submit(move);
-    if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);
+    if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, waitingTaskState(outcome.running));
     this.#tell(move, headers);
   }
 

@@ -118,7 +118,7 @@ function refuseUnknown(mapping: Mapping, minor: number): void {
     if (minor >= (FIELDS.get(field) ?? Number.POSITIVE_INFINITY)) continue;
     if (field === "tag" && minor === TAG_ONCE_MINOR) continue;
     throw badRequest(
-      `Invalid input for field/attribute ${V2}. Additional properties are not allowed (${describeValue(field)} was unexpected)`,
+      `Invalid input for field/attribute ${V2}. Additional properties are not allowed ('${describeValue(field)}' was unexpected)`,
     );
   }
   for (const field of ["disk_bus", "device_type", "guest_format"]) {

@@ -17,10 +17,16 @@ export async function readWaitingMoves(
   return new Map((await store.waiting(serverUuids)).map(({ request }) => [request.serverUuid, request]));
 }
 
+/** The task state of a server whose move of this kind waits for a host, as refusals of other operations name it. */
+export function waitingTaskState(name: string): string {
+  const kind = operationKind(name);
+  return kind === null ? name : taskStateOf(kind, firstStage(kind));
+}
+
 /** Shows a server as moving from the moment its move was accepted, although its cell does not know of the move yet. */
 export function withWaitingMove(known: KnownServer, waiting: WaitingMoves): KnownServer {
   const { server } = known;
   const kind = operationKind(waiting.get(server.uuid)?.kind ?? "");
   if (kind === null || server.taskState !== null || !OPERATIONS[kind].allowedFrom.includes(server.status)) return known;
-  return withTaskState(known, taskStateOf(kind, firstStage(kind)));
+  return withTaskState(known, waitingTaskState(kind));
 }
