@@ -112,6 +112,7 @@ export class SimCinder {
       snapshot: ask("snapshot"),
       volumes: ask("volumes"),
       snapshots: ask("snapshots"),
+      snapshotsOf: ask("snapshotsOf"),
       createSnapshot: ask("createSnapshot"),
       removeSnapshot: ask("removeSnapshot"),
       removeVolume: ask("removeVolume"),

@@ -18,7 +18,7 @@ export const EMPTY_VOLUME = {
 export const DELETABLE_MIGRATIONS: readonly string[] = ["", "deleting", "error", "success"];
 
 /** A new volume that has yet to be made. */
-export function volumeAsWanted(wanted: NewCinderVolume, snapshot: CinderSnapshot | undefined) {
+export function volumeAsWanted(wanted: NewCinderVolume, snapshot: CinderSnapshot | null) {
   const { name, description = null, metadata = {}, sizeGib, source, volumeType } = wanted;
   return {
     ...{ name, description, metadata, volumeType, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1 },

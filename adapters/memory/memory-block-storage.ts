@@ -46,10 +46,11 @@ import {
 } from "./block-storage-refusals.ts";
 import { MemoryVolumeFills } from "./memory-volume-fills.ts";
 import { refusedEnd, targetOf } from "./memory-volume-migrations.ts";
+import { MemoryVolumeSnapshots } from "./memory-volume-snapshots.ts";
 
 /**
  * What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. A `slow` call is not answered, and connects a volume,
- * or completes a migration, only when `finishSlow` is called.
+ * makes a snapshot, or completes a migration, only when `finishSlow` is called.
  */
 export type BlockStorageFate = "answered" | "silent" | "lost" | "slow";
 
@@ -82,7 +83,7 @@ export class MemoryBlockStorage implements BlockStorage {
   fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
   readonly #volumes = new Map<string, Volume>();
   readonly #attachments = new Map<string, Attachment>();
-  readonly #snapshots = new Map<string, CinderSnapshot>();
+  readonly #snapshots: MemoryVolumeSnapshots;
   /** The names of the files of volumes that were migrated. */
   readonly #names = new Map<string, string>();
   readonly #newId: () => string;
@@ -90,6 +91,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
   constructor(options: { readonly newId: () => string }) {
     this.#newId = options.newId;
+    this.#snapshots = new MemoryVolumeSnapshots(options);
   }
 
   /** Stores a volume as a user has made it, and returns it. */
@@ -101,16 +103,18 @@ export class MemoryBlockStorage implements BlockStorage {
 
   /** Stores a snapshot of a volume as a user has made it, and returns it. */
   putSnapshot(volumeId: string, values: Partial<CinderSnapshot> = {}): CinderSnapshot {
-    const { projectId = "", sizeGib = 1, createdAt = "" } = this.#volumes.get(volumeId) ?? {};
-    const own = { name: "", description: null, status: "available", createdAt };
-    const snapshot = { id: this.#newId(), projectId, volumeId, sizeGib, ...own, ...values };
-    this.#snapshots.set(snapshot.id, snapshot);
-    return snapshot;
+    return this.#snapshots.put(volumeId, this.#volumes.get(volumeId), values);
   }
 
-  /** A volume that was being made is ready, or could not be made. */
+  /** A volume or snapshot that was being made is ready, or could not be made. */
   finishCreating(id: string, status: "available" | "error" = "available"): void {
     this.#set(id, { status });
+    this.#snapshots.setStatus(id, status);
+  }
+
+  /** All snapshots, whoever owns them. */
+  allSnapshots(): readonly CinderSnapshot[] {
+    return this.#snapshots.all();
   }
 
   /** The driver has done what it was asked for in slow calls. */
@@ -146,14 +150,15 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   snapshot(id: string, { callerToken }: AskedBy): Promise<CinderSnapshot | null> {
-    return this.#answer("snapshot", () => {
-      const snapshot = this.#snapshots.get(id);
-      return snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken) ? null : snapshot;
-    });
+    return this.#answer("snapshot", () => this.#snapshots.find(id, callerToken));
+  }
+
+  snapshotsOf(volumeId: string): Promise<readonly CinderSnapshot[]> {
+    return this.#answer("snapshotsOf", () => this.#snapshots.of(volumeId));
   }
 
   snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderSnapshot>> {
-    const read = () => storagePage(this.#snapshots.values(), page, callerToken);
+    const read = () => this.#snapshots.page(page, callerToken);
     return this.#answer("snapshots", () => this.#listed(callerToken, read));
   }
 
@@ -163,27 +168,18 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   createSnapshot(wanted: NewCinderSnapshot, { callerToken }: AskedBy): Promise<MakeSnapshotOutcome> {
-    return this.#answer("createSnapshot", () => {
-      const { volumeId, name, description, force } = wanted;
-      const volume = this.#seen(volumeId, callerToken);
+    return this.#answer("createSnapshot", (isSlow) => {
+      const volume = this.#seen(wanted.volumeId, callerToken);
       if (volume === null) return { kind: "unknown" };
-      if (volume.status !== "available" && !(force && volume.status === "in-use"))
-        return { kind: "refused", why: `Invalid volume: Volume ${volumeId} status must be available.` };
-      const owned = [...this.#snapshots.values()].filter(({ projectId }) => projectId === volume.projectId);
-      if (owned.length >= this.snapshotsMax)
-        return { kind: "over-quota", why: "SnapshotLimitExceeded: Maximum number of snapshots allowed exceeded" };
-      return { kind: "created", snapshot: this.putSnapshot(volumeId, { name, description, status: this.newStatus }) };
+      const make = () => this.#snapshots.make(wanted, { volume, ownedMax: this.snapshotsMax, status: this.newStatus });
+      if (!isSlow) return make();
+      this.#slow.push(make);
+      return { kind: "unknown" };
     });
   }
 
   removeSnapshot(id: string, { callerToken }: AskedBy): Promise<RemoveOutcome> {
-    return this.#answer("removeSnapshot", () => {
-      const snapshot = this.#snapshots.get(id);
-      if (snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken))
-        return { kind: "unknown" };
-      this.#snapshots.delete(id);
-      return { kind: "deleting" };
-    });
+    return this.#answer("removeSnapshot", () => this.#snapshots.remove(id, callerToken));
   }
 
   createVolume(wanted: NewCinderVolume, { callerToken }: AskedBy): Promise<MakeVolumeOutcome> {
@@ -193,7 +189,7 @@ export class MemoryBlockStorage implements BlockStorage {
       const refused = refusedVolume(wanted, { owned: owned.length, max: this.volumesMax, types: this.volumeTypes });
       if (refused !== null) return refused;
       const { source } = wanted;
-      const snapshot = source.kind === "snapshot" ? this.#snapshots.get(source.id) : undefined;
+      const snapshot = source.kind === "snapshot" ? this.#snapshots.find(source.id, callerToken) : null;
       const made = { ...volumeAsWanted(wanted, snapshot), status: this.newStatus };
       return { kind: "created", volume: { ...this.putVolume({ projectId, ...made }), projectId: "" } };
     });
@@ -212,7 +208,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
   /** Deletes a volume that nothing has. Returns whether it did. */
   #drop(id: string): boolean {
-    const isUsed = this.#of({ volumeId: id }).length > 0;
+    const isUsed = this.#of({ volumeId: id }).length > 0 || this.#snapshots.of(id).length > 0;
     const isMigrating = !DELETABLE_MIGRATIONS.includes(this.#volumes.get(id)?.migrationStatus ?? "");
     if (isUsed || isMigrating || !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error"))
       return false;

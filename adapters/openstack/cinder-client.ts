@@ -63,6 +63,7 @@ const NO_SERVICE_ADVICE =
 /** A server's attachments, or a volume's: far more than one of them can have. */
 const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
+const SNAPSHOTS_MAX = 1_000;
 
 /**
  * Cinder over HTTP, of the release Yoga or newer, whose paths need no project.
@@ -110,6 +111,17 @@ export class CinderClient implements BlockStorage {
     }
   }
 
+  async snapshotsOf(volumeId: string): Promise<readonly CinderSnapshot[]> {
+    const query = new URLSearchParams({ all_tenants: "1", volume_id: volumeId, limit: `${SNAPSHOTS_MAX}` });
+    try {
+      const found = await this.#call({ method: "GET", path: `/snapshots/detail?${query}`, ...OWN_NAME, expect: [200] });
+      // Snapshots are deleted because they are in this list, so it does not rest on Cinder's filter alone.
+      return listedSnapshots(found.body).filter((snapshot) => snapshot.volumeId === volumeId);
+    } catch (error) {
+      throw asFault(error);
+    }
+  }
+
   volumes(page: CinderPage, by: AskedBy): Promise<CinderList<CinderVolume>> {
     return this.#page("volumes", listedVolumes, page, by);
   }
@@ -142,9 +154,9 @@ export class CinderClient implements BlockStorage {
   }
 
   async createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome> {
-    const { volumeId: volume_id, name, description, force } = wanted;
+    const { volumeId: volume_id, name, description, force, metadata = {} } = wanted;
     try {
-      const body = { snapshot: { volume_id, name, description, force } };
+      const body = { snapshot: { volume_id, name, description, force, metadata } };
       const answer = await this.#call({ method: "POST", path: "/snapshots", body, ...by, expect: [200, 202] });
       return { kind: "created", snapshot: snapshotOf(answer.body) };
     } catch (error) {

@@ -32,6 +32,7 @@ function readSnapshot(snapshot: DocumentFields): CinderSnapshot {
     description: textOrNull(snapshot.description),
     sizeGib: typeof snapshot.size === "number" ? snapshot.size : 0,
     status: textField(snapshot.status),
+    metadata: textsOf(snapshot.metadata),
     createdAt: textField(snapshot.created_at),
   };
 }

@@ -83,7 +83,7 @@ export class GlanceClient {
   async setProperties(
     id: string,
     { from, to }: { readonly from: ImageProperties; readonly to: ImageProperties },
-    asker: ImageCaller,
+    asker: Asker,
   ): Promise<void> {
     const at = (name: string) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
     const gone = Object.keys(from).filter((name) => !Object.hasOwn(to, name));

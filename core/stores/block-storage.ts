@@ -47,6 +47,7 @@ export interface CinderSnapshot {
   readonly sizeGib: number;
   /** `creating`, `available`, `deleting`, `error` and others. */
   readonly status: string;
+  readonly metadata: Readonly<Record<string, string>>;
   /** As Cinder writes it, without a zone. */
   readonly createdAt: string;
 }
@@ -70,6 +71,7 @@ export interface NewCinderSnapshot {
   readonly description: string | null;
   /** Also of a volume that a server has. */
   readonly force: boolean;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 export type MakeSnapshotOutcome =
@@ -221,9 +223,11 @@ export interface BlockStorage {
   /** The snapshot, or null if there is none that the caller may see. */
   snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
   snapshots(page: CinderPage, by: AskedBy): Promise<CinderList<CinderSnapshot>>;
-  /** Makes a snapshot. Not repeatable: each call makes another one. */
+  /** The snapshots of a volume, whoever owns them, up to 1,000 of them. */
+  snapshotsOf(volumeId: string): Promise<readonly CinderSnapshot[]>;
+  /** Makes a snapshot. Not repeatable: each call makes another one. After `unreachable`, `snapshotsOf` may show that it was made. */
   createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome>;
-  /** Deletes a snapshot as its owner asks for it. */
+  /** Deletes a snapshot as its owner asks for it. Refused while Cinder still makes it. */
   removeSnapshot(id: string, by: AskedBy): Promise<RemoveOutcome>;
   /** Makes a volume. Not repeatable: each call makes another one. After `unreachable`, `volumesNamed` may show that it was made. */
   createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome>;

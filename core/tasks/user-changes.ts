@@ -12,13 +12,27 @@ export const USER_ACTIONS_MAX = 20;
 
 /** An action of a user that needed no operation in the server's cell. */
 export interface UserAction {
-  readonly action: "lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState" | "changePassword";
+  readonly action:
+    | ("lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState" | "changePassword")
+    /** An image of a server that boots from a volume, which is made by the apis. */
+    | "createImage";
   readonly requestId: string;
   readonly userId: string;
   readonly projectId: string;
   /** The server's host; null for an action that concerns none. */
   readonly host: string | null;
   readonly atMs: number;
+  /** How it has ended: null while it is under way, and absent if it was done at once. `error` is null for a success. */
+  readonly ended?: { readonly atMs: number; readonly error: string | null } | null;
+}
+
+/** The actions after one of them has ended. One that has ended before stays as it is. */
+export function withActionEnded(
+  actions: readonly UserAction[],
+  requestId: string,
+  ended: NonNullable<UserAction["ended"]>,
+): readonly UserAction[] {
+  return actions.map((one) => (one.requestId === requestId && one.ended === null ? { ...one, ended } : one));
 }
 
 /**

@@ -195,6 +195,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: images?.service ?? null,
     consoleTokens: deps.consoleTokens ?? null,
+    cinder: usedCinder(deps, settings),
     networkPorts: deps.networkPorts ?? null,
     volumes,
     ...{ networks: settings.networks, neutron },
@@ -218,10 +219,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     deps.operators === undefined
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
-  const settlers = openSettlers(
-    { quotas, moves, softDeleter, volumes: server.volumes, images: server.images, store, cells, events, clock },
-    { settleMs: 2 * settings.http.requestTimeoutMs },
-  );
+  const settlers = openSettlers({ ...server, quotas, moves }, { settleMs: 2 * settings.http.requestTimeoutMs });
   const ports = openPortSweeper(neutron === null ? sweptPorts(deps, settings) : null, { events, clock });
   const sweeper = openSweeper(deps, settings, { cells, events });
   const running = [syncer, ...settlers, ports, server.portSettler, server.refresher, sweeper, images?.fetcher ?? null];
@@ -270,6 +268,10 @@ function usedVolumes(
   assert(storage !== undefined, "an api with Cinder needs its client");
   return new CinderServerVolumes({ store, storage, events, clock }, { sendsTokens: auth === "keystone" });
 }
+
+/** Returns Cinder, if servers have volumes of it. */
+const usedCinder = ({ blockStorage: storage }: ApiDeps, { volumes, auth }: ApiSettings): ActionDeps["cinder"] =>
+  storage === undefined || volumes !== "cinder" ? null : { storage, sendsTokens: auth === "keystone" };
 
 /** Returns the loop that ends the ports of Berth's own network of servers that are gone. */
 const openPortSweeper = (

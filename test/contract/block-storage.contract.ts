@@ -81,7 +81,7 @@ export function blockStorageContract(
       const { id } = twin.putSnapshot(volumeId, { name: "daily", createdAt: "2026-11-26T10:00:00.000000" });
       expect(await storage.snapshot(id, as("one"))).toEqual({
         ...{ id, projectId: "one", volumeId, name: "daily", description: null, sizeGib: 7, status: "available" },
-        createdAt: "2026-11-26T10:00:00.000000",
+        ...{ metadata: {}, createdAt: "2026-11-26T10:00:00.000000" },
       });
       expect([await storage.snapshot(id, as("two")), await storage.snapshot(randomUUID(), OWN)]).toEqual([null, null]);
       const source = { kind: "snapshot", id } as const;
@@ -103,6 +103,9 @@ export function blockStorageContract(
       expect(await storage.snapshots(page, as("two"))).toMatchObject({ found: [] });
       expect(await storage.createSnapshot(wanted, as("two"))).toEqual({ kind: "unknown" });
       expect(await storage.removeSnapshot(id, as("two"))).toEqual({ kind: "unknown" });
+      expect(await storage.removeSnapshot(id, as("one"))).toMatchObject({ kind: "refused" });
+      expect(await storage.snapshot(id, as("one"))).toMatchObject({ status: "creating" });
+      twin.finishCreating(id);
       expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "deleting" });
       expect(await storage.removeSnapshot(id, as("one"))).toEqual({ kind: "unknown" });
       twin.forbidsLists = true;
@@ -115,6 +118,21 @@ export function blockStorageContract(
       expect(await storage.createSnapshot(wanted, as("one"))).toMatchObject({ kind: "refused" });
       twin.snapshotsMax = 1;
       expect(await storage.createSnapshot({ ...wanted, force: true }, as("one"))).toMatchObject({ kind: "created" });
+    });
+
+    test("finds the snapshots of a volume with what their maker has noted, whoever owns them, and deletes no volume that has some", async () => {
+      const [one, other] = [twin.putVolume({ projectId: "one" }).id, twin.putVolume({ projectId: "one" }).id];
+      const wanted = { volumeId: one, name: "daily", description: null, force: true, metadata: { by: "berth" } };
+      expect(await storage.createSnapshot(wanted, as("one"))).toMatchObject({
+        kind: "created",
+        snapshot: { metadata: { by: "berth" } },
+      });
+      twin.putSnapshot(other);
+      expect(await storage.snapshotsOf(one)).toMatchObject([
+        { volumeId: one, projectId: "one", status: "creating", metadata: { by: "berth" } },
+      ]);
+      expect(await storage.snapshotsOf(randomUUID())).toEqual([]);
+      expect(await storage.deleteVolume(one)).toMatchObject({ kind: "refused" });
     });
 
     test("tells the format of a volume with one attachment, and elsewhere what its content looks like", async () => {

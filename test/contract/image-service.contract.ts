@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ImageCaller, ImageFilters, ImageService, SnapshotImage } from "../../core/stores/api/image-service.ts";
+import type { ImageSnapshots } from "../../core/stores/api/image-store.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 /** A service of images with the calls that only its users make. */
@@ -183,6 +184,37 @@ export function imageServiceContract(name: string, open: () => Promise<ImageServ
         properties: { image_type: "snapshot", instance_uuid: SERVER, hw_disk_bus: "virtio" },
       });
       expect([null, "deleted"]).toContain(await images.find(image.id, one.bob));
+    });
+
+    test("an image of snapshots gets its properties and no bits, and is not deleted without its snapshots meanwhile", async () => {
+      const snapshots: ImageSnapshots = {
+        ...{ phase: "making", volumeIds: ["v"], snapshotIds: [], lateUntilMs: 1, requestId: "req-1", why: null },
+      };
+      const upload = { state: "queued", serverUuid: SERVER, rotation: null, snapshots } as const;
+      const given = { diskFormat: "raw", properties: { hw_disk_bus: "virtio" }, upload };
+      const { id } = await begin(one.ann, given);
+      const made = await images.changeUnfinished(id, (image) => ({
+        ...{ ...image, properties: { ...image.properties, bdm_v2: "True" } },
+        upload: { ...image.upload, snapshots: { ...snapshots, phase: "made", snapshotIds: ["s"] } },
+      }));
+      expect(await unfinished(id)).toMatchObject({ upload: { snapshots: { phase: "made", snapshotIds: ["s"] } } });
+      if (made === null) throw new Error("the image has gone");
+      await images.finish(made);
+      await ended(id);
+      expect(await images.find(id, one.ann)).toMatchObject({
+        ...{ status: "active", minDiskGib: 2, properties: { hw_disk_bus: "virtio", bdm_v2: "True" } },
+      });
+      expect(await images.changeUnfinished(id, (image) => image)).toBeNull();
+      const other = await begin(one.ann, given);
+      const removed = await images.remove(other.id, one.ann);
+      if (removed.kind === "conflict") expect(await unfinished(other.id)).toBeDefined();
+      else {
+        // Glance lets its owner delete it, and the row says then what is to become of its snapshots.
+        await images.finish(other);
+        await eventually("the row to say so", async () => {
+          return (await unfinished(other.id))?.upload.snapshots?.phase === "dropping";
+        });
+      }
     });
 
     test("an image whose copying failed is removed, also twice", async () => {

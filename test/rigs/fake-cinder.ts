@@ -34,6 +34,9 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
   switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}${action ?? ""}`) {
     case "GET snapshots/id": {
       if (id === "detail") {
+        const volumeId = url.searchParams.get("volume_id");
+        if (volumeId !== null && by.callerToken === null)
+          return { status: 200, body: { snapshots: (await twin.snapshotsOf(volumeId)).map(snapshotDocument) } };
         const list = await twin.snapshots(pageOf(url.searchParams), by);
         if (list.kind === "forbidden") return refusal(403, "forbidden", list.why);
         return { status: 200, body: { snapshots: list.found.map(snapshotDocument) } };
@@ -45,6 +48,7 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
       return snapshotted(twin, body.snapshot, by);
     case "DELETE snapshots/id": {
       const outcome = await twin.removeSnapshot(id!, by);
+      if (outcome.kind === "refused") return refusal(400, "badRequest", outcome.why);
       return outcome.kind === "deleting" ? { status: 202 } : noSnapshot(id!);
     }
     case "GET volumes/id":
@@ -139,8 +143,8 @@ async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<F
 }
 
 async function snapshotted(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
-  const { volume_id: volumeId, name, description, force } = asked;
-  const outcome = await twin.createSnapshot({ volumeId, name, description, force }, by);
+  const { volume_id: volumeId, name, description, force, metadata } = asked;
+  const outcome = await twin.createSnapshot({ volumeId, name, description, force, metadata }, by);
   if (outcome.kind === "created") return { status: 202, body: { snapshot: snapshotDocument(outcome.snapshot) } };
   if (outcome.kind === "unknown") return noVolume(volumeId);
   return outcome.kind === "over-quota"
@@ -202,7 +206,15 @@ const pageOf = (query: URLSearchParams): CinderPage => ({
 
 function snapshotDocument({ id, name, description, status, ...snapshot }: CinderSnapshot) {
   return {
-    ...{ id, name, description, status, volume_id: snapshot.volumeId, size: snapshot.sizeGib, metadata: {} },
+    ...{
+      id,
+      name,
+      description,
+      status,
+      volume_id: snapshot.volumeId,
+      size: snapshot.sizeGib,
+      metadata: snapshot.metadata,
+    },
     ...{ created_at: snapshot.createdAt, "os-extended-snapshot-attributes:project_id": snapshot.projectId },
   };
 }

@@ -1,4 +1,4 @@
-import { type ImageRecord, type ImageUpload, imageStatus } from "./image-store.ts";
+import { type ImageRecord, type ImageStore, type ImageUpload, imageStatus } from "./image-store.ts";
 
 /** The caller in whose name images are looked up or made. */
 export interface ImageCaller {
@@ -110,10 +110,13 @@ export interface ImageService {
   ): Promise<"created" | "id-taken" | "too-many">;
   /** At most `limit` images whose making has not ended, sorted by id, from the first id after `after` on (null: from the beginning). */
   unfinished(after: string | null, limit: number): Promise<readonly SnapshotImage[]>;
+  /** Changes an image whose making has not ended. `change` may be called again after a concurrent change. Null if its making has ended. */
+  changeUnfinished(id: string, change: (image: SnapshotImage) => SnapshotImage): Promise<SnapshotImage | null>;
   /** Notes that a cell works on the image. */
   markSaving(id: string): Promise<void>;
   /**
-   * Called when the cell has copied the server's disk: the image gets its bits and becomes active, and backups that it replaces are removed. May
+   * Called when the cell has copied the server's disk: the image gets its bits and becomes active, and backups that it replaces are removed. An image that
+   * consists of snapshots gets its properties instead, and no bits; if its owner has deleted it meanwhile, its snapshots are to be dropped. May
    * be repeated, by several processes at once. It may end after the call; until then `unfinished` returns the image.
    */
   finish(image: SnapshotImage): Promise<void>;
@@ -147,3 +150,19 @@ export function serviceImageOf(image: ImageRecord): ServiceImage {
     ...{ bytes: data?.bytes ?? null, virtualBytes: data?.virtualBytes ?? null, sha512: data?.sha512 ?? null },
   };
 }
+
+/** Changes an image in a store whose making has not ended. Null if it has. */
+export async function changeUnfinishedIn(
+  store: Pick<ImageStore, "updateImage">,
+  id: string,
+  change: (image: SnapshotImage) => SnapshotImage,
+): Promise<SnapshotImage | null> {
+  let changed: SnapshotImage | null = null;
+  const found = await store.updateImage(id, (image) => {
+    changed = isUnfinished(image) ? change(image) : null;
+    return changed ?? image;
+  });
+  return found === null ? null : changed;
+}
+
+const isUnfinished = (image: ImageRecord): image is SnapshotImage => image.upload !== undefined;

@@ -1,13 +1,46 @@
 export const IMAGE_VISIBILITIES = ["public", "private", "shared", "community"] as const;
 export type ImageVisibility = (typeof IMAGE_VISIBILITIES)[number];
 
-/** The making of an image from a server's disk, which has not ended yet. */
+/** The snapshots of a server's volumes of which an image consists, while it is being made. In Cinder, the image's id is among the metadata of each snapshot. */
+export interface ImageSnapshots {
+  /**
+   * `making`: a call asks Cinder for the snapshots, one after the other. `made`: Cinder has been asked for all of them, and the properties of the image name
+   * them. `dropping`: the image cannot be made, so the snapshots are being deleted.
+   */
+  readonly phase: "making" | "made" | "dropping";
+  /** The volumes, each once. */
+  readonly volumeIds: readonly string[];
+  /** The snapshots, once all are known. */
+  readonly snapshotIds: readonly string[];
+  /** Until then, in milliseconds since the epoch, Cinder may make a further snapshot for a call whose process ended, or did not get Cinder's answer. */
+  readonly lateUntilMs: number;
+  /** The call that asked for the image, which the server's actions list. */
+  readonly requestId: string;
+  /** Why the image cannot be made, and what to do. Null unless it is being dropped. */
+  readonly why: string | null;
+}
+
+/** The making of an image from a server's disk or volumes, which has not ended yet. */
 export interface ImageUpload {
   /** `queued`: accepted. `saving`: the server's cell works on it. */
   readonly state: "queued" | "saving";
   readonly serverUuid: string;
   /** Only for a backup: how many backups of its type the server keeps, counting this one. */
   readonly rotation: number | null;
+  /** Only for an image of a server that boots from a volume, which has no bits. */
+  readonly snapshots?: ImageSnapshots;
+}
+
+/** The image whose snapshots are to be deleted. `lateUntilMs` is null if Cinder makes no further ones. What is being dropped already stays as it is. */
+export function withSnapshotsDropped<Image extends { readonly upload?: ImageUpload }>(
+  image: Image,
+  { why, lateUntilMs }: { readonly why: string; readonly lateUntilMs: number | null },
+): Image {
+  const { upload } = image;
+  if (upload?.snapshots === undefined || upload.snapshots.phase === "dropping") return image;
+  const { snapshots } = upload;
+  const late = { lateUntilMs: lateUntilMs ?? 0 };
+  return { ...image, upload: { ...upload, snapshots: { ...snapshots, ...late, phase: "dropping", why } } };
 }
 
 /** Facts about the bits of an image that were uploaded to the Image API. */

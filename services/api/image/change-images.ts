@@ -141,11 +141,16 @@ export async function changeTags(
 }
 
 export async function deleteImage(deps: ImageDeps, identity: Identity, asked: string): Promise<void> {
-  const { id, isProtected } = await findOwn(deps.store, identity, asked);
+  const { id, isProtected, upload } = await findOwn(deps.store, identity, asked);
+  if (upload?.snapshots !== undefined) throw conflict(madeOfSnapshots(id));
   if (isProtected) throw new Fault(403, `Image ${id} is protected and cannot be deleted.`);
   if (!(await deps.store.deleteImage(id, deps.clock.now()))) throw imageNotFound(asked);
   deps.catalog.forget(id);
 }
+
+/** Why an image is not deleted whose row alone says which snapshots of volumes are being made for it. */
+export const madeOfSnapshots = (id: string): string =>
+  `Image ${id} is being made of snapshots of a server's volumes: delete it when its status is active. If the snapshots cannot be made, the image is removed with them.`;
 
 /** Returns an image that the caller may change. Throws a 404 or a 403. */
 export async function findOwn(store: ImageStore, identity: Identity, id: string): Promise<ImageRecord> {

@@ -5,17 +5,18 @@ import type { WantedImages } from "../../../adapters/images/wanted-images.ts";
 import type { GlanceClient } from "../../../adapters/openstack/glance-client.ts";
 import type { GlanceImage } from "../../../adapters/openstack/glance-image.ts";
 import { NeighbourError } from "../../../adapters/openstack/neighbour-error.ts";
-import type {
-  ImageCaller,
-  ImageListQuery,
-  ImageProperties,
-  ImageRefusal,
-  ImageService,
-  ServiceImage,
-  SnapshotImage,
-  UnshelvedImage,
+import {
+  changeUnfinishedIn,
+  type ImageCaller,
+  type ImageListQuery,
+  type ImageProperties,
+  type ImageRefusal,
+  type ImageService,
+  type ServiceImage,
+  type SnapshotImage,
+  type UnshelvedImage,
 } from "../../../core/stores/api/image-service.ts";
-import type { ImageStore } from "../../../core/stores/api/image-store.ts";
+import { type ImageStore, withSnapshotsDropped } from "../../../core/stores/api/image-store.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
@@ -178,6 +179,10 @@ export class GlanceImages implements ImageService {
     return uploads.filter((image): image is SnapshotImage => image.upload !== undefined);
   }
 
+  changeUnfinished(id: string, change: (image: SnapshotImage) => SnapshotImage): Promise<SnapshotImage | null> {
+    return changeUnfinishedIn(this.#store, id, change);
+  }
+
   async markSaving(id: string): Promise<void> {
     await this.#store.updateImage(id, (image) =>
       image.upload === undefined ? image : { ...image, upload: { ...image.upload, state: "saving" } },
@@ -255,6 +260,7 @@ export class GlanceImages implements ImageService {
   async #finish(image: SnapshotImage): Promise<void> {
     const { id, upload } = image;
     if (upload.rotation === 0) return this.abandon(id);
+    if (upload.snapshots !== undefined) return this.#finishWithoutBits(image);
     const shown = await this.#glance.image(id, null);
     // Its owner has deleted it in the meantime.
     if (shown === null || shown.status === "deleted") return this.#end(image, { keepsFile: false });
@@ -271,6 +277,22 @@ export class GlanceImages implements ImageService {
     }
     if (upload.rotation !== null) await this.#rotate(image, upload.rotation);
     await this.#end(image, { keepsFile: true });
+  }
+
+  /** Glance shows an image as active only when it has bits, so it is given none of them, in an upload. Source: `_create_v2` of Nova's `image/glance.py`. */
+  async #finishWithoutBits({ id, properties: to }: SnapshotImage): Promise<void> {
+    const shown = await this.#glance.image(id, null);
+    if (shown === null || shown.status === "deleted" || shown.status === "killed") {
+      const why = `Image ${id} was deleted in Glance before its snapshots were made.`;
+      await this.#store.updateImage(id, (image) => withSnapshotsDropped(image, { why, lateUntilMs: null }));
+      return;
+    }
+    if (shown.status === "queued") {
+      await this.#glance.setProperties(id, { from: shown.properties, to: { ...shown.properties, ...to } }, null);
+      await this.#glance.upload(id, () => Readable.from([]));
+    }
+    // Another process uploads it.
+    if (shown.status !== "saving") await this.#store.deleteImage(id, this.#clock.now());
   }
 
   /** Returns the SHA-512 of the bits that Glance has now, or null if it does not have them. */

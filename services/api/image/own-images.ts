@@ -1,4 +1,5 @@
 import {
+  changeUnfinishedIn,
   type ImageCaller,
   type ImageListQuery,
   type ImageProperties,
@@ -15,6 +16,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
 import { refuseLargeImage } from "../http/spec-size.ts";
 import { PagedRounds } from "../paged-rounds.ts";
+import { madeOfSnapshots } from "./change-images.ts";
 import { noImage } from "./glance-changes.ts";
 import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
@@ -82,6 +84,7 @@ export class OwnImages implements ImageService {
     const image = await this.#store.image(id);
     const refusal = refusalOf(image, asked, caller);
     if (refusal !== null) return refusal;
+    if (image?.upload?.snapshots !== undefined) return { kind: "conflict", why: madeOfSnapshots(id) };
     if (image?.isProtected) return { kind: "forbidden", why: `Image ${id} is protected and cannot be deleted.` };
     if (!(await this.#store.deleteImage(id, this.#clock.now()))) return noImage(asked);
     this.#catalog.forget(id);
@@ -118,6 +121,12 @@ export class OwnImages implements ImageService {
     return uploads.filter((image): image is SnapshotImage => image.upload !== undefined);
   }
 
+  async changeUnfinished(id: string, change: (image: SnapshotImage) => SnapshotImage): Promise<SnapshotImage | null> {
+    const changed = await changeUnfinishedIn(this.#store, id, change);
+    this.#catalog.forget(id);
+    return changed;
+  }
+
   async markSaving(id: string): Promise<void> {
     await this.#change(id, (image) =>
       image.upload === undefined ? image : { ...image, upload: { ...image.upload, state: "saving" } },
@@ -130,7 +139,9 @@ export class OwnImages implements ImageService {
     if (rotation !== null) await this.#rotate(image, rotation);
     if (rotation === 0) return this.abandon(image.id);
     const updatedAtMs = this.#clock.now();
-    await this.#change(image.id, ({ upload: _, ...active }) => ({ ...active, updatedAtMs }));
+    await this.#change(image.id, ({ upload, ...active }) =>
+      upload?.snapshots?.phase === "dropping" ? { ...active, upload } : { ...active, updatedAtMs },
+    );
   }
 
   async endShelved(): Promise<void> {

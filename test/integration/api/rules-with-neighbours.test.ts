@@ -55,6 +55,6 @@ test("a member may ask for an image of a server that boots from a volume, unless
   expect(await imageOf(backed)).toEqual([403, `Policy doesn't allow ${rule} to be performed.`]);
   expect((await imageOf(plain))[0]).toBe(202);
   policy.replaceOverrides({});
-  // Berth makes no such images yet.
+  // Berth's own volumes have no snapshots.
   expect((await imageOf(backed))[0]).toBe(400);
 });

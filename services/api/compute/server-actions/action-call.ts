@@ -1,4 +1,5 @@
 import type { ConsoleTokenStore } from "../../../../core/stores/api/console-token-store.ts";
+import type { BlockStorage } from "../../../../core/stores/block-storage.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
@@ -7,11 +8,20 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { MoveAcceptor } from "./move-acceptor.ts";
 
+/** Cinder as actions use it. */
+export interface CinderAccess {
+  readonly storage: Pick<BlockStorage, "createSnapshot" | "snapshot" | "snapshotsOf" | "removeSnapshot">;
+  /** The tokens of callers are Keystone's, so that Cinder is asked in their name. */
+  readonly sendsTokens: boolean;
+}
+
 export interface ActionDeps extends ServerDeps {
   /** Null when this process moves no servers. */
   readonly mover: MoveAcceptor | null;
   /** Null when this process opens no consoles. */
   readonly consoleTokens: ConsoleTokenStore | null;
+  /** Null where no server has volumes of Cinder. */
+  readonly cinder: CinderAccess | null;
 }
 
 export interface ActionOptions extends RemoteConsoleOptions {

@@ -10,7 +10,9 @@ import { ResizeSettler } from "../quotas/resize-settler.ts";
 import type { SettledVolumes } from "../server-volumes/server-volumes.ts";
 import { VolumeSettler } from "../server-volumes/volume-settler.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
+import type { CinderAccess } from "./action-call.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
+import { VolumeImageSettler } from "./volume-image-settler.ts";
 
 /** How often resizes that may have ended are looked for, images whose making may have ended, and volumes whose attaching or detaching may have. */
 const RESIZE_POLL_MS = 5_000;
@@ -32,6 +34,7 @@ export function openSettlers(
     images,
     volumes,
     softDeleter,
+    cinder,
     ...deps
   }: {
     readonly quotas: QuotaStore | null;
@@ -39,7 +42,8 @@ export function openSettlers(
     readonly images: ImageService | null;
     readonly volumes: SettledVolumes | null;
     readonly softDeleter: SoftDeleter | null;
-    readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
+    readonly cinder: CinderAccess | null;
+    readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted" | "changeServer">;
     readonly cells: Cells;
     readonly events: ApiEvents;
     readonly clock: Clock;
@@ -50,8 +54,12 @@ export function openSettlers(
     quotas === null || moves === undefined
       ? null
       : new ResizeSettler({ ...deps, quotas, moves }, { pollMs: RESIZE_POLL_MS, settleMs });
+  const volumeImages =
+    images === null || cinder === null ? null : new VolumeImageSettler({ ...deps, images, storage: cinder.storage });
   const snapshots =
-    images === null ? null : new SnapshotSettler({ ...deps, images }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
+    images === null
+      ? null
+      : new SnapshotSettler({ ...deps, images, volumeImages }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
   const attachments =
     volumes === null ? null : new VolumeSettler({ ...deps, volumes }, { pollMs: VOLUME_POLL_MS, settleMs });
   const deletions = softDeleter === null ? null : softDeletionTicker(softDeleter, deps);

@@ -38,7 +38,7 @@ import { readReimage } from "./read-reimage.ts";
 import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, refuseUnfilled, resetState } from "./reset-state.ts";
-import { acceptSnapshot, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
+import { acceptSnapshot, acceptVolumeSnapshots, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
 
 const ACCEPTED: ActionResult = { status: 202 };
 
@@ -193,13 +193,16 @@ const reset: RunAction = async (deps, one) => {
   return ACCEPTED;
 };
 
-/** Copies the server's disk into a new image. A backup that is not to be kept names no image. */
+/** Copies the server's disk, or makes snapshots of its volumes, for a new image. A backup that is not to be kept names no image. */
 const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
   const requested = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
   const target = await findTarget(deps, one.call, one);
   const { spec } = target.server;
-  if (one.action === "createImage" && bootsFromVolume(spec))
+  if (one.action === "createImage" && bootsFromVolume(spec)) {
     requireRule(one.call, "servers:create_image:allow_volume_backed", { projectId: spec.projectId });
+    const ownedMax = imagesPerProjectMax;
+    return { status: 202, imageId: await acceptVolumeSnapshots(deps, target, requested, { ...one, ownedMax }) };
+  }
   refuseVolumeBacked(target);
   const imageId = await acceptSnapshot(deps, target, requested, { ...one, ownedMax: imagesPerProjectMax });
   return { status: 202, ...(requested.rotation !== 0 && { imageId }) };

@@ -3,21 +3,27 @@ import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/ima
 import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
+import { PROPERTIES_OF_FILE } from "../../../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
+import { readFlag } from "../../http/schema.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
 import { isFixedField } from "../../image/change-images.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
 import { tooManyImages } from "../../image/too-many-images.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
+import { refuseInDoubt } from "../server-volumes/refuse-in-doubt.ts";
+import { MAPPING_PROPERTIES } from "../servers/image-mapping.ts";
 import type { ActionBody } from "./action-body.ts";
+import type { ActionDeps } from "./action-call.ts";
 import { type ActionTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
+import { acceptVolumeImage } from "./volume-images.ts";
 
 /** An image of a server, as a call asks for it. */
 export interface SnapshotRequest {
@@ -35,6 +41,8 @@ export interface SnapshotRequest {
 const CONTAINERS = "lxd";
 /** The last microversion in which the metadata of an image counts against the quota of a server's. */
 const METADATA_COUNTED_UNTIL_MINOR = 38;
+const NO_SNAPSHOTS =
+  "Berth makes images of volume-backed servers only if all of their volumes are Cinder's, since it makes snapshots of them (BERTH_VOLUMES=cinder): detach or copy the volume instead.";
 const NAME_MAX = 255;
 const SHELVED_SUFFIX = "-shelved";
 const ROTATION_MAX = 1_000;
@@ -148,6 +156,51 @@ export async function acceptSnapshot(
   return taskId;
 }
 
+/**
+ * Begins to make an image of a server that boots from a volume, of snapshots of its volumes. Its guest is not told to flush what it has not written yet, since no driver can
+ * do that, so an image that demands this of an active server is refused (400), as by Nova. Returns the image's id.
+ */
+export async function acceptVolumeSnapshots(
+  deps: Pick<ActionDeps, "images" | "limits" | "clock" | "cinder" | "volumes" | "store">,
+  target: ActionTarget,
+  requested: SnapshotRequest,
+  { call, action, ownedMax }: { readonly call: KnownCall; readonly action: string; readonly ownedMax: number | null },
+): Promise<string> {
+  const { images, volumes, cinder } = deps;
+  const { spec, uuid, status } = target.server;
+  if (!OPERATIONS.snapshot.allowedFrom.includes(status)) throw wrongState({ action, uuid }, status);
+  refuseInDoubt(target);
+  if (cinder === null || spec.volumes.some(({ inCinder }) => !inCinder)) throw badRequest(NO_SNAPSHOTS);
+  if (images === null || volumes === null) throw unavailable("This process has no images, or no volumes.");
+  if (status === "ACTIVE" && readFlag(spec.imageProperties.os_require_quiesce ?? "") === true)
+    throw badRequest(
+      `Quiescing is not supported in instance ${uuid}: its image demands it (os_require_quiesce), and no driver of Berth can do it. Stop the server first.`,
+    );
+  if (call.minor <= METADATA_COUNTED_UNTIL_MINOR)
+    refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
+  const { storage, sendsTokens } = cinder;
+  const nowMs = deps.clock.now();
+  const inherited = inheritedProperties(spec.imageProperties);
+  const described = {
+    ...{ name: requested.name, owner: spec.projectId, visibility: "private" as const },
+    // Glance takes no bits of an image without formats, and no bits at all are those of a raw disk.
+    ...{ diskFormat: "raw", containerFormat: "bare", minDiskGib: 0, minRamMib: 0, isProtected: false, tags: [] },
+    properties: { ...inherited, base_image_ref: spec.imageRef, ...requested.metadata },
+    ...{ createdAtMs: nowMs, updatedAtMs: nowMs },
+  };
+  const parts = { images, volumes, storage, store: deps.store, clock: deps.clock };
+  return acceptVolumeImage(parts, target, described, { call, ownedMax, sendsTokens });
+}
+
+/** The properties of a server's image that an image of the server has, too. Source: `NON_INHERITABLE_IMAGE_PROPERTIES` of Nova. */
+function inheritedProperties(properties: Readonly<Record<string, string>>): Record<string, string> {
+  const isKept = (name: string) =>
+    !PROPERTIES_OF_FILE.has(name) &&
+    !MAPPING_PROPERTIES.has(name) &&
+    !/^(img_signature|cinder_encryption_key_)/.test(name);
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => isKept(name)));
+}
+
 /** Whether the server's guest is a container, whose image is a tarball and no disk. */
 async function isContainer({ cell, server: { host } }: ActionTarget): Promise<boolean> {
   const answer = await cell.adminHosts(host === null ? [] : [host]);
@@ -172,12 +225,7 @@ function imageOf(
   { server: { uuid: serverUuid, spec } }: ActionTarget,
   { kind, name, metadata, backupType, rotation }: SnapshotRequest,
 ): SnapshotImage {
-  const {
-    [DISK_FORMAT_KEY]: _format,
-    os_hash_algo: _algorithm,
-    os_hash_value: _hash,
-    ...inherited
-  } = spec.imageProperties;
+  const inherited = inheritedProperties(spec.imageProperties);
   const own = {
     ...{ image_type: backupType === null ? "snapshot" : "backup", instance_uuid: serverUuid },
     ...{ base_image_ref: spec.imageRef, user_id: call.identity.userId },

@@ -6,6 +6,7 @@ import type { ApiEvents } from "../../events.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { UnshelvedImages } from "./unshelved-images.ts";
+import type { VolumeImageSettler } from "./volume-image-settler.ts";
 
 /** The images that are made from servers. */
 type SnapshotPort = Pick<
@@ -35,6 +36,7 @@ export class SnapshotSettler {
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<SnapshotImage>;
   readonly #unshelved: UnshelvedImages;
+  readonly #volumeImages: Pick<VolumeImageSettler, "settle" | "idle"> | null;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -44,12 +46,15 @@ export class SnapshotSettler {
       readonly cells: Cells;
       readonly events: ApiEvents;
       readonly clock: Clock;
+      /** Null where no server has volumes of Cinder. */
+      readonly volumeImages?: Pick<VolumeImageSettler, "settle" | "idle"> | null;
     },
     options: { readonly pollMs: number; readonly settleMs: number },
   ) {
     this.#images = deps.images;
     this.#rounds = new PagedRounds((after, limit) => deps.images.unfinished(after, limit));
     this.#unshelved = new UnshelvedImages(deps);
+    this.#volumeImages = deps.volumeImages ?? null;
     this.#store = deps.store;
     this.#cells = deps.cells;
     this.#clock = deps.clock;
@@ -67,8 +72,9 @@ export class SnapshotSettler {
     this.#ticker.start();
   }
 
-  stop(): Promise<void> {
-    return this.#ticker.stop();
+  async stop(): Promise<void> {
+    await this.#ticker.stop();
+    await this.#volumeImages?.idle();
   }
 
   /** Looks at the images whose upload has not ended, at those of servers that are being unshelved, and at times at those of shelved servers. Rejects as the API database does. */
@@ -85,6 +91,8 @@ export class SnapshotSettler {
   }
 
   async #settleOne(image: SnapshotImage): Promise<void> {
+    const { snapshots } = image.upload;
+    if (snapshots !== undefined) return this.#volumeImages?.settle(image, snapshots);
     switch (await this.#outcomeOf(image)) {
       case "running":
         if (image.upload.state === "queued") await this.#images.markSaving(image.id);

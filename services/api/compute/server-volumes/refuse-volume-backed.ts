@@ -6,7 +6,6 @@ import type { ActionTarget } from "../server-actions/action-target.ts";
 const REFUSALS = {
   rescue: "Cannot rescue a volume-backed instance",
   createBackup: "Backup is not supported for volume-backed instances.",
-  createImage: "Berth makes no images of volume-backed servers: detach or copy the volume instead.",
   suspend:
     "Berth suspends no volume-backed servers, since a guest's memory is saved on its local disk: stop the server instead.",
 } as const;

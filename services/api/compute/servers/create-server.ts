@@ -34,7 +34,7 @@ import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
 import { type PlannedConnections, planConnections } from "./plan-connections.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
-import { type ImagePort, provideImages, refuseZeroDisk } from "./read-image.ts";
+import { findMappedImage, type ImagePort, provideImages, refuseZeroDisk } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
 import { refuseLocalDisks } from "./refuse-local-disks.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
@@ -87,7 +87,10 @@ export async function createServer(
     readonly renewMs: number;
   },
 ): Promise<AcceptedServers> {
-  const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax });
+  const caller = imageCallerOf(call);
+  const mapped = await findMappedImage(body.server.imageRef ?? "", deps.images, caller);
+  const ofImage = mapped?.devices ?? [];
+  const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax, ofImage });
   requirePartRules(call, body);
   // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
   const mayExist = FLAVOR_ID.test(request.flavorId);
@@ -101,7 +104,8 @@ export async function createServer(
   // A server that boots from a volume has no image, whatever the call names.
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
-  const image = { caller: imageCallerOf(call), flavor, rule, volumes };
+  if (isVolumeBacked && (body.server.trusted_image_certificates ?? null) !== null) throw noCertificates();
+  const image = { caller, flavor, rule, volumes, mapped: mapped?.image ?? null };
   const { properties: imageProperties, needed } = await readBootImage(imageRef, deps.images, image);
   if (!isVolumeBacked) refuseZeroDisk(call, flavor);
   const groups = await readSecurityGroups(deps, call, body.server.security_groups);
@@ -143,12 +147,14 @@ function requirePartRules(call: KnownCall, { server }: CreateServerBody): void {
   if (devices.some((mappings = []) => mappings.length > 0)) requireRule(call, "servers:create:attach_volume");
   if ((server.trusted_image_certificates ?? null) !== null) {
     requireRule(call, "servers:create:trusted_certs");
-    if ((server.imageRef ?? "") === "")
-      throw badRequest("Image certificate validation is not supported when booting from volume");
+    if ((server.imageRef ?? "") === "") throw noCertificates();
   }
   const { networks = "none" } = server;
   if (networks !== "none" && networks.length > 0) requireRule(call, "servers:create:attach_network");
 }
+
+const noCertificates = (): Fault =>
+  badRequest("Image certificate validation is not supported when booting from volume");
 
 /** Accepts the servers with their ports and volumes, which are reserved first. If nothing is accepted, they are given back. No volume is made beyond the quota of servers. */
 async function acceptWithParts(

@@ -7,23 +7,46 @@ import type { RequestsPort } from "../../ports.ts";
 export function withAction(
   changes: UserChanges | null,
   action: UserAction["action"],
-  { call, clock, host }: { readonly call: KnownCall; readonly clock: Pick<Clock, "now">; readonly host: string | null },
+  {
+    call,
+    clock,
+    host,
+    ended,
+  }: {
+    readonly call: KnownCall;
+    readonly clock: Pick<Clock, "now">;
+    readonly host: string | null;
+    readonly ended?: UserAction["ended"];
+  },
 ): UserChanges {
   const { requestId, identity } = call;
   const { userId, projectId } = identity;
-  const noted: UserAction = { action, requestId, userId, projectId, host, atMs: clock.now() };
+  const noted: UserAction = {
+    action,
+    requestId,
+    userId,
+    projectId,
+    host,
+    atMs: clock.now(),
+    ...(ended !== undefined && { ended }),
+  };
   return { ...changes, actions: [...(changes?.actions ?? []), noted].slice(-USER_ACTIONS_MAX) };
 }
 
-/** Records an action that was done and needed no operation, so that the server's actions list it. */
+/** Records an action that was done, or with `ended: null` is under way, and needed no operation, so that the server's actions list it. */
 export async function noteAction(
   { store, clock }: { readonly store: Pick<RequestsPort, "changeServer">; readonly clock: Pick<Clock, "now"> },
   call: KnownCall,
   {
     serverUuid,
     action,
-    host,
-  }: { readonly serverUuid: string; readonly action: UserAction["action"]; readonly host: string | null },
+    ...noted
+  }: {
+    readonly serverUuid: string;
+    readonly action: UserAction["action"];
+    readonly host: string | null;
+    readonly ended?: UserAction["ended"];
+  },
 ): Promise<void> {
-  await store.changeServer(serverUuid, ({ changes }) => withAction(changes, action, { call, clock, host }));
+  await store.changeServer(serverUuid, ({ changes }) => withAction(changes, action, { call, clock, ...noted }));
 }

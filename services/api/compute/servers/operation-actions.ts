@@ -99,22 +99,24 @@ const EVENTS: Readonly<Record<UserAction["action"], string>> = {
   detach_interface: "compute_detach_interface",
   resetState: "api_reset_state",
   changePassword: "compute_set_admin_password",
+  createImage: "api_snapshot_instance",
 };
 
 /** Returns the actions on a server that needed no operation, newest first. */
 export function userActionsOf(actions: readonly UserAction[]): InstanceAction[] {
-  return actions.toReversed().map(({ action, requestId, userId, projectId, atMs, host }) => ({
-    action,
-    requestId,
-    askedBy: { userId, projectId },
-    startedAtMs: atMs,
-    updatedAtMs: atMs,
-    message: null,
-    events: [
-      {
-        ...{ event: EVENTS[action], host, startedAtMs: atMs, finishedAtMs: atMs },
-        ...{ result: "Success", details: null },
-      },
-    ],
-  }));
+  return actions.toReversed().map(({ action, requestId, userId, projectId, atMs, host, ended: noted }) => {
+    const ended = noted === undefined ? { atMs, error: null } : noted;
+    const error = ended?.error ?? null;
+    const result = ended === null ? null : error === null ? "Success" : "Error";
+    return {
+      ...{ action, requestId, askedBy: { userId, projectId }, startedAtMs: atMs, updatedAtMs: ended?.atMs ?? atMs },
+      message: error === null ? null : "Error",
+      events: [
+        {
+          ...{ event: EVENTS[action], host, startedAtMs: atMs, finishedAtMs: ended?.atMs ?? null },
+          ...{ result, details: error },
+        },
+      ],
+    };
+  });
 }

@@ -6,6 +6,7 @@ import { badRequest, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
 import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
+import type { DeviceMapping } from "./image-mapping.ts";
 import type { NamedPlace } from "./named-place.ts";
 import { readPersonality } from "./personality.ts";
 import { readBlockDevices, type WantedLocalDisk, type WantedVolume } from "./read-block-devices.ts";
@@ -36,7 +37,12 @@ export interface CreateRequest {
  */
 export function readCreateRequest(
   body: CreateServerBody,
-  options: { readonly minor: number; readonly countMax: number },
+  options: {
+    readonly minor: number;
+    readonly countMax: number;
+    /** The devices that the image gives its servers. */
+    readonly ofImage: readonly DeviceMapping[];
+  },
 ): CreateRequest {
   const { server } = body;
   refuseUnknownNetworks(server, options.minor);
@@ -56,7 +62,7 @@ export function readCreateRequest(
   if (hostname !== "" && maxCount > 1) throw badRequest("Unable to allocate a single hostname to multiple instances");
   return {
     hostname,
-    ...readBlockDevices(server, options.minor),
+    ...readBlockDevices(server, options.minor, options.ofImage),
     flavorId: idOfReference(String(server.flavorRef)),
     count: maxCount,
     minCount,

@@ -4,6 +4,7 @@ import { badRequest, describeValue, type Fault, invalidField } from "../../http/
 import { readFlag } from "../../http/schema.ts";
 import { volumeNotFound } from "../../volume/change-volumes.ts";
 import type { CreateServerBody } from "./create-schema.ts";
+import { type DeviceMapping, isBootDevice } from "./image-mapping.ts";
 
 /** A volume that a new server gets. */
 export interface WantedVolume {
@@ -24,6 +25,8 @@ export interface WantedVolume {
 export interface WantedLocalDisk {
   readonly kind: "swap" | "ephemeral";
   readonly size: number | null;
+  /** The image names it, with the size that the flavor of another server had. */
+  readonly isOfImage: boolean;
 }
 
 /** The disks of a new server that its body names. */
@@ -32,7 +35,7 @@ export interface WantedDevices {
   readonly localDisks: readonly WantedLocalDisk[];
 }
 
-type Mapping = Readonly<Record<string, unknown>>;
+type Mapping = DeviceMapping;
 type Body = CreateServerBody["server"];
 
 /** The fields of a mapping, with the first microversion that has each. */
@@ -60,20 +63,31 @@ const BOOT_SEQUENCE =
  * Reads the volumes that a new server gets from the two fields that name them. A mapping of the image to the local disk that the server boots from
  * asks for what every server has. Refuses (400) mappings that contradict each other, and those that Berth does not support.
  *
- * Source: `BlockDeviceDict.from_api` and `_validate_bdm` of Nova.
+ * `ofImage` are the devices that the image gives its servers. A mapping of the call with the name of one of them counts instead of it. If the servers boot from one of them, the image
+ * gives them no local boot disk.
+ *
+ * Source: `BlockDeviceDict.from_api`, `_check_and_transform_bdm`, `_merge_bdms_lists` and `_validate_bdm` of Nova.
  */
-export function readBlockDevices(server: Body, minor: number): WantedDevices {
+export function readBlockDevices(server: Body, minor: number, ofImage: readonly DeviceMapping[] = []): WantedDevices {
   const { block_device_mapping: legacy = [], block_device_mapping_v2: current = [] } = server;
   if (legacy.length > 0 && current.length > 0)
     throw badRequest("Using different block_device_mapping syntaxes is not allowed in the same request.");
   const imageRef = server.imageRef ?? "";
-  const mappings =
-    legacy.length > 0 ? fromLegacy(legacy.map(objectOf("block_device_mapping")), imageRef) : current.map(objectOf(V2));
-  const used = mappings.filter(({ no_device }) => !isSet(no_device));
+  const bootsFromImages = ofImage.some(isBootDevice);
+  const asked =
+    legacy.length > 0
+      ? fromLegacy(legacy.map(objectOf("block_device_mapping")), { imageRef, bootsFromImages })
+      : current
+          .map(objectOf(V2))
+          .filter((one) => !(bootsFromImages && isBootDevice(one) && one.source_type === "image"));
+  const names = asked.flatMap((one) => deviceOf(one) ?? []);
+  const inherited = ofImage.filter((one) => !names.includes(deviceOf(one) ?? ""));
+  const isUsed = ({ no_device }: Mapping) => !isSet(no_device);
+  const used = [...asked, ...inherited].filter(isUsed);
   if (used.length === 0) return { volumes: [], localDisks: [] };
-  for (const mapping of used) refuseUnknown(mapping, minor);
+  for (const mapping of asked.filter(isUsed)) refuseUnknown(mapping, minor);
   refuseBootOrder(used);
-  const read = used.map((mapping) => readMapping(mapping, imageRef));
+  const read = used.map((mapping) => readMapping(mapping, imageRef, inherited.includes(mapping)));
   const volumes = read.flatMap((one) => (one !== null && "source" in one ? one : []));
   const ids = volumes.flatMap(({ source }) => (source.kind === "volume" ? source.id : []));
   if (new Set(ids).size < ids.length) throw badRequest("Block Device Mapping is Invalid: a volume is mapped twice.");
@@ -90,21 +104,33 @@ const objectOf =
     throw invalidField(field, value, `${describeValue(value)} is not of type 'object'`);
   };
 
+/** The name of a device in its full form; null for none. */
+function deviceOf({ device_name: name }: Mapping): string | null {
+  if (typeof name !== "string" || name === "") return null;
+  return name.startsWith("/dev/") ? name : `/dev/${name}`;
+}
+
 /** The older field names volumes and snapshots alone. Without an image, the server boots from the first of them. Source: `from_legacy_mapping` of Nova. */
-function fromLegacy(legacy: readonly Mapping[], imageRef: string): readonly Mapping[] {
-  const used = legacy.filter(({ no_device }) => !isSet(no_device));
-  const volumes = used.map(({ volume_id, snapshot_id, connection_info: _, ...rest }, index): Mapping => {
+function fromLegacy(
+  legacy: readonly Mapping[],
+  { imageRef, bootsFromImages }: { readonly imageRef: string; readonly bootsFromImages: boolean },
+): readonly Mapping[] {
+  const firstUsed = legacy.findIndex(({ no_device }) => !isSet(no_device));
+  const volumes = legacy.map((mapping, index): Mapping => {
+    const { volume_id, snapshot_id, connection_info: _, ...rest } = mapping;
+    // It takes a device away that the image names.
+    if (isSet(mapping.no_device)) return mapping;
     const uuid = snapshot_id ?? volume_id;
     if (!isSet(uuid))
       throw unsupported(
         "block_device_mapping",
         "Each mapping must name a volume (volume_id) or a snapshot (snapshot_id)",
       );
-    const boot_index = index === 0 && imageRef === "" ? 0 : -1;
+    const boot_index = index === firstUsed && imageRef === "" ? 0 : -1;
     const source_type = isSet(snapshot_id) ? "snapshot" : "volume";
     return { ...rest, source_type, destination_type: "volume", uuid, boot_index };
   });
-  if (imageRef === "" || volumes.length === 0) return volumes;
+  if (imageRef === "" || bootsFromImages || volumes.every(({ no_device }) => isSet(no_device))) return volumes;
   return [{ source_type: "image", destination_type: "local", uuid: imageRef, boot_index: 0 }, ...volumes].map(
     (one) => ({
       ...(one.source_type === "image" && { delete_on_termination: true }),
@@ -146,7 +172,7 @@ function bootIndexOf({ boot_index: index = null }: Mapping): number {
 }
 
 /** Reads one mapping. Null for the local disk that the server boots from. */
-function readMapping(mapping: Mapping, imageRef: string): WantedVolume | WantedLocalDisk | null {
+function readMapping(mapping: Mapping, imageRef: string, isOfImage: boolean): WantedVolume | WantedLocalDisk | null {
   const { source_type: source, destination_type: destination = source === "volume" ? "volume" : undefined } = mapping;
   if (typeof source !== "string" || !SOURCES.includes(source))
     throw invalidField(`${V2}/source_type`, source, `It is not one of ['${SOURCES.join("', '")}'].`);
@@ -164,7 +190,7 @@ function readMapping(mapping: Mapping, imageRef: string): WantedVolume | WantedL
     if (isSet(mapping.volume_type)) throw noLocalTypes();
     if (source !== "blank" || isRoot)
       throw unsupported(V2, "A local disk has the source_type blank, and is not booted from");
-    return { kind: mapping.guest_format === "swap" ? "swap" : "ephemeral", size: sizeOf(mapping) };
+    return { kind: mapping.guest_format === "swap" ? "swap" : "ephemeral", size: sizeOf(mapping), isOfImage };
   }
   if (source !== "volume") return newVolume(source, uuid, mapping);
   if (isSet(mapping.volume_type)) throw malformed("Specifying volume type to existing volume is not supported.");

@@ -5,6 +5,7 @@ import { type KnownCall, mayDo } from "../../http/call.ts";
 import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
+import { type DeviceMapping, hasNoDisk, readImageMapping } from "./image-mapping.ts";
 
 /** The images, and if servers are made from them now, the way in which hosts and other services get their bits. */
 export type ImagePort = Pick<ImageService, "find" | "isReadByOthers"> & Partial<Pick<ImageService, "provide">>;
@@ -49,6 +50,19 @@ const NO_SUCH_IMAGE = "Can not find requested image";
 /** The refusal of a call that names an image which may not be used. For an image that is not found it says so in Nova's words, and then which one. */
 export function imageRefused({ refused, isMissing }: RefusedImage, missing = NO_SUCH_IMAGE): Fault {
   return badRequest(isMissing ? `${missing}. ${refused}` : refused);
+}
+
+/** The image that a call names, if it gives its servers devices of their own. Null for any other, and for one that may not be used, which `readImage` refuses. */
+export async function findMappedImage(
+  imageRef: string,
+  images: Pick<ImagePort, "find"> | null,
+  caller: ImageCaller,
+): Promise<{ readonly image: ServiceImage; readonly devices: readonly DeviceMapping[] } | null> {
+  if (imageRef === "" || images === null) return null;
+  const image = await images.find(storedSpelling(imageRef), caller);
+  if (image === null || image === "deleted" || image.status !== "active") return null;
+  const devices = readImageMapping(image);
+  return devices.length === 0 ? null : { image, devices };
 }
 
 /**
@@ -123,6 +137,11 @@ async function judgeOne(
   if (image === null || image === "deleted")
     return { refused: `Image ${id.slice(0, 100)} could not be found.`, isMissing: true };
   if (image.status !== "active") return { refused: `Image ${id} is not active.`, isMissing: false };
+  if (hasNoDisk(image))
+    return {
+      refused: `Image ${id} consists of snapshots of volumes, and no disk can be made of it: create a server from it (imageRef), which boots from new volumes.`,
+      isMissing: false,
+    };
   return { image };
 }
 

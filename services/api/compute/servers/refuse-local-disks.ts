@@ -4,7 +4,7 @@ import type { WantedLocalDisk } from "./read-block-devices.ts";
 
 /**
  * Refuses local disks beside the first one that the flavor does not give (400). Every server gets one ephemeral and one swap disk of the flavor's sizes, so a
- * mapping may name them, with these sizes or without any.
+ * mapping may name them, with these sizes or without any. The image of a server with a smaller flavor names smaller ones.
  *
  * Source: `_validate_bdm` of Nova's compute API, which also makes several smaller disks.
  */
@@ -22,8 +22,8 @@ export function refuseLocalDisks(disks: readonly WantedLocalDisk[], flavor: Flav
     throw badRequest("Swap drive requested is larger than instance type allows.");
   const isOther =
     ephemerals.length > 1 ||
-    (ephemerals.length === 1 && sum !== flavor.ephemeralGib) ||
-    (swap !== undefined && (swap.size ?? flavor.swapMib) !== flavor.swapMib);
+    (ephemerals[0]?.isOfImage === false && sum !== flavor.ephemeralGib) ||
+    (swap?.isOfImage === false && (swap.size ?? flavor.swapMib) !== flavor.swapMib);
   if (isOther)
     throw badRequest(
       `Invalid input for field/attribute block_device_mapping_v2. Berth gives each server one ephemeral disk of ${flavor.ephemeralGib} GiB and ${flavor.swapMib} MiB of swap, as its flavor says: leave volume_size out, or choose a flavor with these sizes.`,

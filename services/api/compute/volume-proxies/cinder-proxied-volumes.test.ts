@@ -130,8 +130,12 @@ describe("without tokens of Keystone", () => {
       { id },
       { id: snapshotId },
     ]);
-    expect(await volumes.createSnapshot(snapshot, as("two", true))).toMatchObject({ volumeId: id });
+    const other = await volumes.createSnapshot(snapshot, as("two", true));
+    expect(other).toMatchObject({ volumeId: id });
     await volumes.deleteSnapshot(snapshotId, as("one"));
+    await expect(volumes.deleteSnapshot(other.id, as("one"))).rejects.toMatchObject({ status: 400 });
+    cinder.finishCreating(other.id);
+    await volumes.deleteSnapshot(other.id, as("one"));
     await volumes.deleteVolume(id, as("two", true));
     expect(cinder.all()).toEqual([]);
   });
