@@ -54,16 +54,15 @@ export class SimProcess {
   ): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (!this.#alive) return;
-      const lost = () => this.#timer(NO_ANSWER_MS, () => reject(translate(new NoAnswerError(this.name, to))));
+      const lose = () => reject(translate(new NoAnswerError(this.name, to)));
       const there = this.#network.leg(this.name, to);
       if (there === null) {
-        lost();
+        this.#timer(NO_ANSWER_MS, lose);
         return;
       }
       const answer = (tell: () => void) => {
         const back = this.#network.leg(to, this.name);
-        if (back === null) lost();
-        else this.#timer(back, tell);
+        this.#timer(back ?? NO_ANSWER_MS, back === null ? lose : tell);
       };
       this.#world.setTimer(there, () => {
         work().then(
@@ -104,22 +103,15 @@ export class SimProcess {
 
   /** How long the process remains paused, in milliseconds. */
   get pausedMs(): number {
-    return Math.max(0, this.#pausedUntilMs - this.#world.monotonic());
+    return this.#pausedUntilMs === 0 ? 0 : Math.max(0, this.#pausedUntilMs - this.#world.monotonic());
   }
 
   #timer(delayMs: number, run: () => void): Timer {
-    if (!this.#alive) return { cancel: () => {} };
-    let timer = this.#world.setTimer(delayMs, fire);
-    const self = this;
-    function fire(): void {
-      if (!self.#alive) return;
-      const waitMs = self.pausedMs;
-      if (waitMs > 0) timer = self.#world.setTimer(waitMs, fire);
-      else run();
-    }
-    return { cancel: () => timer.cancel() };
+    return this.#alive ? this.#world.setTimer(delayMs, run, this) : NEVER;
   }
 }
+
+const NEVER: Timer = { cancel: () => {} };
 
 /** A store whose methods are all asynchronous, reached over the network. A call without an answer fails as in the real stores. */
 export function remote<Port extends object>(process: SimProcess, place: string, port: Port): Port {

@@ -1,10 +1,30 @@
 import type { Clock, Timer } from "../runtime/clock.ts";
 
-interface Due {
-  readonly atMs: number;
+/** What a timer belongs to. Its timers never fire once it is dead, and wait while it is paused. */
+export interface TimerOwner {
+  readonly alive: boolean;
+  /** How long it remains paused, in milliseconds. */
+  readonly pausedMs: number;
+}
+
+/** A timer that was set, and its place in the order of all timers. */
+class Due implements Timer {
+  atMs: number;
   /** Breaks ties: the timer that was set first runs first. */
-  readonly order: number;
+  order: number;
   run: (() => void) | null;
+  readonly owner: TimerOwner | null;
+
+  constructor(atMs: number, order: number, run: () => void, owner: TimerOwner | null) {
+    this.atMs = atMs;
+    this.order = order;
+    this.run = run;
+    this.owner = owner;
+  }
+
+  cancel(): void {
+    this.run = null;
+  }
 }
 
 /** The time of a simulated world, which jumps from one timer to the next. */
@@ -29,28 +49,38 @@ export class VirtualClock implements Clock {
     return this.#nowMs;
   }
 
-  setTimer(delayMs: number, run: () => void): Timer {
+  setTimer(delayMs: number, run: () => void, owner: TimerOwner | null = null): Timer {
     this.#order += 1;
-    const due: Due = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order, run };
+    const due = new Due(this.#nowMs + Math.max(0, delayMs), this.#order, run, owner);
     this.#push(due);
-    return {
-      cancel: () => {
-        due.run = null;
-      },
-    };
+    return due;
   }
 
   /** Advances to the earliest timer and runs it. When there is none before `untilMs`, advances to `untilMs` and returns false. */
   step(untilMs: number): boolean {
     for (let first = this.#heap[0]; first !== undefined && first.atMs <= untilMs; first = this.#heap[0]) {
       this.#pop();
-      if (first.run === null) continue;
+      const { run, owner } = first;
+      if (run === null) continue;
       this.#nowMs = Math.max(this.#nowMs, first.atMs);
-      first.run();
+      if (owner === null) run();
+      else if (owner.alive) this.#runOf(owner, first, run);
       return true;
     }
     this.#nowMs = Math.max(this.#nowMs, untilMs);
     return false;
+  }
+
+  #runOf(owner: TimerOwner, due: Due, run: () => void): void {
+    const waitMs = owner.pausedMs;
+    if (waitMs === 0) {
+      run();
+      return;
+    }
+    this.#order += 1;
+    due.atMs = this.#nowMs + waitMs;
+    due.order = this.#order;
+    this.#push(due);
   }
 
   #push(due: Due): void {
