@@ -37,6 +37,18 @@ describe("ChangedRoots", () => {
     );
   });
 
+  it("remembers as many changes while its room grows, also after everything has changed", () => {
+    const changes = new ChangedRoots(1_000);
+    for (let round = 0; round < 3; round += 1) {
+      const mark = changes.mark();
+      const roots = Array.from({ length: 700 }, (_, root) => root + round);
+      for (const root of roots) changes.touch(root);
+      expect(since(changes, mark)).toEqual(roots);
+      changes.touchAll();
+      expect(since(changes, mark)).toBe("all");
+    }
+  });
+
   it("remembers exactly the given number of changes", () => {
     const changes = new ChangedRoots(4);
     const mark = changes.mark();

@@ -1,5 +1,7 @@
 /** The default number of changes that are remembered. A reader that has missed more must start again. */
 const REMEMBERED = 1 << 16;
+/** Room at first. A small cloud changes few roots between two readings, and a view is made at each start of a scheduler. */
+const AT_FIRST = 1 << 8;
 
 /**
  * The roots of a ledger view that changed, in order, for readers that cache something for each root. A reader takes a mark when it has read
@@ -8,7 +10,9 @@ const REMEMBERED = 1 << 16;
  * The changes are kept in a bounded ring, so a reader with an old mark is told that everything may have changed.
  */
 export class ChangedRoots {
-  readonly #roots: Int32Array;
+  /** A ring of `remembered` changes, once it has grown to that. Before, each change is at its position. */
+  #roots: Int32Array;
+  readonly #remembered: number;
   #position = 0;
   /** Changes before this position are no longer known. */
   #knownFrom = 0;
@@ -16,7 +20,8 @@ export class ChangedRoots {
   #readTo = 0;
 
   constructor(remembered: number = REMEMBERED) {
-    this.#roots = new Int32Array(remembered);
+    this.#remembered = remembered;
+    this.#roots = new Int32Array(Math.min(AT_FIRST, remembered));
   }
 
   /** The position after the last change. A reader that has read everything passes it to `since` the next time. */
@@ -34,9 +39,16 @@ export class ChangedRoots {
   touch(root: number): void {
     const last = this.#position - 1;
     if (last >= this.#readTo && this.#roots[last % this.#roots.length] === root) return;
+    if (this.#position >= this.#roots.length && this.#roots.length < this.#remembered) this.#grow();
     this.#roots[this.#position % this.#roots.length] = root;
     this.#position += 1;
     this.#knownFrom = Math.max(this.#knownFrom, this.#position - this.#roots.length);
+  }
+
+  #grow(): void {
+    const roots = new Int32Array(Math.min(this.#remembered, Math.max(this.#roots.length * 2, this.#position + 1)));
+    roots.set(this.#roots);
+    this.#roots = roots;
   }
 
   /** Records that everything may have changed. */
