@@ -8,7 +8,7 @@ import { eventually } from "../rigs/eventually.ts";
 import { makeQemuGuestsDir, type QemuGuestsDir, qemuDriverIn, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 import { type OpenedCinder, openCinder } from "./open-cinder.ts";
-import { hasCinder, type RealCinder } from "./real-cinder.ts";
+import { COPIES_SNAPSHOTS, hasCinder, type RealCinder } from "./real-cinder.ts";
 
 const OWN = { callerToken: null, requestId: null };
 const SLOWLY = { everyMs: 200, withinMs: 120_000 };
@@ -21,7 +21,7 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
   let dir: QemuGuestsDir;
   let cloud: TestCloud;
   beforeAll(async () => {
-    opened = await openCinder();
+    opened = await openCinder(COPIES_SNAPSHOTS);
     ({ cinder, storage } = opened);
     dir = makeQemuGuestsDir();
     const inventories = { VCPU: { total: 4 }, MEMORY_MB: { total: 1_024 }, DISK_GB: { total: 10 } };
@@ -45,8 +45,8 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
   const isIn = (id: string, status: string | undefined) =>
     eventually(`volume ${id} to be ${status}`, async () => (await statusOf(id)) === status, SLOWLY);
   const show = async (id: string) => (await cloud.call("GET", `/v2.1/servers/${id}`)).json.server;
-  async function newVolume(): Promise<string> {
-    const made = await cinder.call("one", "POST", "volumes", { volume: { size: 1, name: "disk" } });
+  async function newVolume(name = "disk"): Promise<string> {
+    const made = await cinder.call("one", "POST", "volumes", { volume: { size: 1, name } });
     const id = made.volume?.id ?? "";
     await isIn(id, "available");
     return id;
@@ -134,5 +134,71 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
     const gone = async () => (await storage.volumesNamed(`${id}-blank-vol-1`)).length === 0;
     await eventually("the volume to be deleted", gone, SLOWLY);
     await isIn(mapping.uuid, "available");
+  });
+
+  /** A server that boots from a volume and has another one. */
+  async function bootWith(data: string): Promise<string> {
+    const mapping = { source_type: "volume", destination_type: "volume", uuid: await bootable(), boot_index: 0 };
+    const mappings = [mapping, { ...mapping, uuid: data, boot_index: -1 }];
+    const { json } = await cloud.call("POST", "/v2.1/servers", {
+      server: { name: "s", flavorRef: "s", imageRef: "", networks: "none", block_device_mapping_v2: mappings },
+    });
+    await runs(json.server.id);
+    return json.server.id;
+  }
+  const runs = (id: string) =>
+    eventually("the server to run", async () => (await show(id)).status === "ACTIVE", SLOWLY);
+  const act = (id: string, body: object) => cloud.call("POST", `/v2.1/servers/${id}/action`, body);
+  const imageOf = async (id: string) => (await cloud.call("GET", `/image/v2/images/${id}`)).json;
+
+  test("an image of a running server consists of snapshots, and another server boots from new volumes of them", {
+    timeout: 240_000,
+  }, async () => {
+    const data = await newVolume();
+    const id = await bootWith(data);
+    const { status, json } = await act(id, { createImage: { name: "mine" } });
+    expect([status, json]).toEqual([202, { image_id: expect.any(String) }]);
+    const { image_id } = json;
+    await eventually("the image to be active", async () => (await imageOf(image_id)).status === "active", SLOWLY);
+    expect((await show(id)).status).toBe("ACTIVE");
+    expect(await storage.snapshotsOf(data)).toMatchObject([
+      { status: "available", name: "snapshot for mine", metadata: { berth_image: image_id } },
+    ]);
+    const server = { name: "t", flavorRef: "s", imageRef: image_id, networks: "none" };
+    const made = await cloud.call("POST", "/v2.1/servers", { server });
+    expect([made.status, made.json]).toEqual([202, expect.anything()]);
+    const other = made.json.server.id;
+    await runs(other);
+    const console = async () => (await act(other, { "os-getConsoleOutput": {} })).json.output ?? "";
+    await eventually("the guest to boot from the new volume", async () => /T/.test(await console()), SLOWLY);
+    const names = [0, 1].map((at) => `${other}-snapshot-vol-${at}`);
+    const volumes = (await Promise.all(names.map((name) => storage.volumesNamed(name)))).flat();
+    expect(volumes).toMatchObject([
+      { status: "in-use", isBootable: true, attachedTo: [{ serverUuid: other }] },
+      { status: "in-use", attachedTo: [{ serverUuid: other }] },
+    ]);
+    for (const one of [id, other]) await cloud.call("DELETE", `/v2.1/servers/${one}`);
+    for (const volume of [data, ...volumes.map((one) => one.id)]) await isIn(volume, "available");
+  });
+
+  test("an image of which Cinder cannot make one snapshot goes with the others, and the action says why", {
+    timeout: 240_000,
+  }, async () => {
+    const data = await newVolume("no snapshots");
+    const id = await bootWith(data);
+    const { image_id } = (await act(id, { createImage: { name: "broken" } })).json;
+    const isGone = async () => (await imageOf(image_id)).status === undefined;
+    await eventually("the image to be gone", isGone, SLOWLY);
+    expect(await storage.snapshotsOf(data)).toEqual([]);
+    const url = `/v2.1/servers/${id}/os-instance-actions`;
+    const [{ request_id }] = (await cloud.call("GET", url)).json.instanceActions;
+    const { instanceAction } = (await cloud.call("GET", `${url}/${request_id}`)).json;
+    expect(instanceAction).toMatchObject({
+      ...{ action: "createImage", message: "Error" },
+      events: [{ event: "api_snapshot_instance", result: "Error" }],
+    });
+    expect(instanceAction.events[0].details).toMatch(/its status is error/);
+    await cloud.call("DELETE", `/v2.1/servers/${id}`);
+    await isIn(data, "available");
   });
 });

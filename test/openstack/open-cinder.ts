@@ -8,9 +8,9 @@ export interface OpenedCinder {
   close(): Promise<void>;
 }
 
-/** Starts a real Cinder, and opens a client of it with the login of a service. */
-export async function openCinder(): Promise<OpenedCinder> {
-  const cinder = await startRealCinder();
+/** Starts a real Cinder, and opens a client of it with the login of a service. `more`: further lines of its configuration. */
+export async function openCinder(more = ""): Promise<OpenedCinder> {
+  const cinder = await startRealCinder(null, more);
   const client = withServiceLogin({ ...CINDER, url: cinder.url, timeoutMs: 60_000, triesMax: 1 });
   return {
     cinder,

@@ -12,6 +12,9 @@ import { type RealKeystone, tokenSettings } from "./real-keystone.ts";
 const PASTE = "/etc/cinder/api-paste.ini";
 const FILTERS = "/etc/cinder/resource_filters.json";
 const PROGRAM = join(import.meta.dirname, "cinder_for_tests.py");
+const COPYING_DRIVER = join(import.meta.dirname, "copying_driver.py");
+/** Lines of the configuration with which Cinder makes snapshots also of volumes in use, which its NFS driver does only with the help of Nova. */
+export const COPIES_SNAPSHOTS = "[nfs]\nvolume_driver = copying_driver.CopyingDriver\n";
 const EXPORT = "storage:/volumes";
 
 /** Whether Debian's Cinder is installed. */
@@ -89,6 +92,7 @@ export async function startRealCinder(keystone: RealKeystone | null = null, more
 
 async function writeFiles(dir: string, hasOwnTokens: boolean): Promise<void> {
   await copyFile(PROGRAM, join(dir, "cinder_for_tests.py"));
+  await copyFile(COPYING_DRIVER, join(dir, "copying_driver.py"));
   await copyFile(FILTERS, join(dir, "resource_filters.json"));
   await writeFile(join(dir, "nfs_shares"), `${EXPORT}\n`);
   // The driver looks whether there is such a program, and mounts nothing here.
