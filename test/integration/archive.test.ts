@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresVolumeStore } from "../../adapters/postgres/api/postgres-volume-store.ts";
 import type { ArchiveSink } from "../../adapters/postgres/archive/archive-pass.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
@@ -46,7 +47,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
     resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, group_members, hosts, agents, conductors restart identity`);
-  await apiPool.query("truncate requests, cells, moves, former_aggregates, server_groups cascade");
+  await apiPool.query("truncate requests, cells, moves, former_aggregates, server_groups, volumes cascade");
   const requests = new PostgresApiStore(apiPool);
   await requests.putCell({ name: "c1", databaseUrl: cell.url, natsUrl: null, disabled: false });
   await new PostgresLedger(pool).putTrees([hostTree(0, 100)]);
@@ -175,6 +176,25 @@ describe("an archive of finished rows", () => {
     await client.query("rollback");
     client.release();
     expect(await uuidsIn(pool, "servers", "uuid")).toContain(GONE);
+    await archive(purge);
+    expect(await uuidsIn(pool, "servers", "uuid")).not.toContain(GONE);
+  });
+
+  it("leaves a server until its volumes were given back, since only its rows tell how they are to end", async () => {
+    const volumes = new PostgresVolumeStore(apiPool);
+    const volume = {
+      ...{ id: randomUUID(), projectId: "p", userId: "u", name: "v", description: null, sizeGib: 1, metadata: {} },
+      ...{ availabilityZone: "", isBootable: false, inCinder: true, making: null, createdAtMs: 0 },
+    };
+    const attachment = {
+      ...{ serverUuid: GONE, cell: "c1", taskId: randomUUID(), attachmentId: randomUUID(), mappingUuid: randomUUID() },
+      ...{ device: "/dev/vdb", tag: null, deleteOnTermination: false },
+    };
+    await volumes.createVolume(volume, null, attachment);
+    await archive(purge);
+    expect(await uuidsIn(pool, "servers", "uuid")).toContain(GONE);
+    expect(await uuidsIn(pool, "tasks", "server_uuid")).toContain(GONE);
+    await volumes.release(volume.id, attachment.taskId);
     await archive(purge);
     expect(await uuidsIn(pool, "servers", "uuid")).not.toContain(GONE);
   });

@@ -8,7 +8,8 @@ import { type ArchivedRow, type ArchiveOptions, archivePass, removeTogether } fr
  *
  * A CLOSED or DELETED row protects against a late dispatch, which fails on its primary key. So the row is removed only when no dispatch can
  * come any more: when the API database (`apiClient`) has no request for the server or a deleted one, and no waiting move of it. A server
- * with a home, with allocations or with an open task stays, whatever its status says.
+ * with a home, with allocations or with an open task stays, whatever its status says. So does a server whose volume has not been given back: only its rows tell
+ * whether a host may still have the volume, and what Cinder is to be told of a replacement that the deletion has broken off.
  */
 export async function archiveCell(
   client: ClientBase,
@@ -57,12 +58,13 @@ export async function archiveCell(
   );
 }
 
-/** Servers whose requests have ended for good in the API database, so that nothing of them can still come to the cell. */
+/** Servers whose requests have ended for good in the API database, so that nothing of them can still come to the cell, and whose volumes were given back. */
 async function overAbove(apiClient: ClientBase, uuids: readonly string[]): Promise<readonly string[]> {
   const { rows } = await apiClient.query<{ uuid: string }>(
     `select w.uuid::text as uuid from unnest($1::uuid[]) as w (uuid)
      where not exists (select from requests r where r.server_uuid = w.uuid and r.state <> 'deleted')
-       and not exists (select from moves m where m.server_uuid = w.uuid and m.state = 'accepted')`,
+       and not exists (select from moves m where m.server_uuid = w.uuid and m.state = 'accepted')
+       and not exists (select from volumes v where v.server_uuid = w.uuid)`,
     [uuids],
   );
   return rows.map(({ uuid }) => uuid);
