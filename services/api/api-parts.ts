@@ -33,6 +33,7 @@ import { NeutronPortSettler } from "./compute/neutron-ports/neutron-port-settler
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { QuotaSets } from "./compute/quotas/quota-deps.ts";
 import { quotaSetsOf } from "./compute/quotas/quota-sets.ts";
+import { ResizeSettler } from "./compute/quotas/resize-settler.ts";
 import { UnifiedLimits } from "./compute/quotas/unified-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
@@ -70,6 +71,8 @@ const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
 /** How often the ports in Neutron of servers that have ended or whose call broke off are looked at. */
 const NEUTRON_POLL_MS = 1_000;
+/** How often resizes that may have ended are looked for. */
+const RESIZE_POLL_MS = 5_000;
 /** How often ports of servers that are gone are looked for. */
 const PORT_SWEEP_MS = 30_000;
 /** How often a page of Cinder's attachments is compared with the database. */
@@ -179,6 +182,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const softDeleter = openSoftDeleter(deps, { cells, events, marker, unified }, settings);
   const server: ActionDeps = {
     store,
+    resizes: openResizeSettler(deps, { cells, events }, settings),
     softDeleter,
     marker,
     groups: deps.groups,
@@ -219,7 +223,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     deps.operators === undefined
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
-  const settlers = openSettlers({ ...server, quotas, moves }, { settleMs: 2 * settings.http.requestTimeoutMs });
+  const settlers = openSettlers(server, { settleMs: settleMsOf(settings) });
   const ports = openPortSweeper(neutron === null ? sweptPorts(deps, settings) : null, { events, clock });
   const sweeper = openSweeper(deps, settings, { cells, events });
   const running = [syncer, ...settlers, ports, server.portSettler, server.refresher, sweeper, images?.fetcher ?? null];
@@ -236,6 +240,20 @@ function openUnifiedLimits(
 ): UnifiedLimits | null {
   return source === undefined ? null : new UnifiedLimits({ source, clock, events }, { cacheMs });
 }
+
+/** Returns the loop that counts resized servers as they are, if servers are counted and moved. */
+function openResizeSettler(
+  { quotas, moves, store, clock }: ApiDeps,
+  parts: Pick<ActionDeps, "cells" | "events">,
+  settings: ApiSettings,
+): ResizeSettler | null {
+  if (quotas === undefined || moves === undefined) return null;
+  const times = { pollMs: RESIZE_POLL_MS, settleMs: settleMsOf(settings) };
+  return new ResizeSettler({ quotas, moves, store, clock, ...parts }, times);
+}
+
+/** How long what a call has begun is left alone, because the call may still be under way. */
+const settleMsOf = ({ http }: ApiSettings): number => 2 * http.requestTimeoutMs;
 
 function openSoftDeleter(
   { softDeletions: deletions, moves, store, quotas }: ApiDeps,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AcceptOutcome, ApiStore } from "../../core/stores/api/api-store.ts";
 import { QUOTA_RESOURCES, type QuotaLimits, type ServerAmounts } from "../../core/stores/api/quota-limits.ts";
-import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { QuotaStore, SeenCharge } from "../../core/stores/api/quota-store.ts";
 import { bareSpec } from "../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../runtime/for-each-bounded.ts";
@@ -223,6 +223,28 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
       await store.settleResize({ serverUuid: serverId(1), version: 1 }, amounts(1, 9, 9_999));
       expect(await used()).toEqual(amounts(2, 2, 768));
       expect(await store.chargedResizes(0, 10)).toEqual([]);
+    });
+
+    test("a charge that was seen is settled while nobody has touched it, and is nobody's own when two calls have charged", async () => {
+      await accept([[server(1)]], UNLIMITED);
+      const charge = (cores: number) =>
+        store.chargeResize({ serverUuid: serverId(1), amounts: amounts(1, cores, 512) }, UNLIMITED);
+      const settle = async (seen: SeenCharge | null) => seen && store.settleResize(seen, amounts(1, 1, 512));
+      expect([await store.soleCharge(serverId(1)), await store.soleCharge("x")]).toEqual([null, null]);
+      await charge(2);
+      const seen = await store.soleCharge(serverId(1));
+      expect(seen).toMatchObject({ serverUuid: serverId(1), version: 1 });
+      await settle(seen);
+      expect((await used()).cores).toBe(1);
+      // The next charge begins a note of its own.
+      await charge(3);
+      await settle(seen);
+      expect((await used()).cores).toBe(3);
+      const later = await store.soleCharge(serverId(1));
+      await charge(4);
+      expect(await store.soleCharge(serverId(1))).toBeNull();
+      await settle(later);
+      expect((await used()).cores).toBe(4);
     });
 
     test("a settlement does not undo a later charge, and a deleted server gives back all that it was charged", async () => {

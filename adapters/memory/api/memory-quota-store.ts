@@ -13,7 +13,13 @@ import {
   type StatedLimits,
   sumOf,
 } from "../../../core/stores/api/quota-limits.ts";
-import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
+import type {
+  ChargedResize,
+  QuotaScope,
+  QuotaStore,
+  ResizeCharge,
+  SeenCharge,
+} from "../../../core/stores/api/quota-store.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
@@ -35,7 +41,11 @@ export class MemoryQuotaStore implements QuotaStore {
   readonly #counted = new Map<string, CountedServer>();
   /** Servers that are deleted softly. Their charges are kept for the time after they are restored. */
   readonly #aside = new Set<string>();
-  readonly #charged = new Map<string, { readonly version: number; readonly lookedAtMs: number }>();
+  readonly #charged = new Map<
+    string,
+    { readonly version: number; readonly lookedAtMs: number; readonly touch: number }
+  >();
+  #touches = 0;
 
   constructor(deps: { readonly clock: Pick<Clock, "now"> }) {
     this.#clock = deps.clock;
@@ -84,7 +94,7 @@ export class MemoryQuotaStore implements QuotaStore {
     if (excess !== null) return excess;
     this.#counted.set(serverUuid, { ...server, amounts: sumOf(now, more) });
     const version = (this.#charged.get(serverUuid)?.version ?? 0) + 1;
-    this.#charged.set(serverUuid, { version, lookedAtMs: this.#clock.now() });
+    this.#touch(serverUuid, version, this.#clock.now());
     return null;
   }
 
@@ -95,16 +105,26 @@ export class MemoryQuotaStore implements QuotaStore {
       .sort(([, a], [, b]) => a.lookedAtMs - b.lookedAtMs)
       .slice(0, limit)
       .map(([serverUuid, { version }]) => {
-        this.#charged.set(serverUuid, { version, lookedAtMs: nowMs });
+        this.#touch(serverUuid, version, nowMs);
         return { serverUuid, version };
       });
   }
 
-  async settleResize(
-    { serverUuid, version }: Pick<ChargedResize, "serverUuid" | "version">,
-    amounts: ServerAmounts,
-  ): Promise<void> {
-    if (this.#charged.get(serverUuid)?.version !== version || this.#aside.has(serverUuid)) return;
+  #touch(serverUuid: string, version: number, lookedAtMs: number): void {
+    this.#touches += 1;
+    this.#charged.set(serverUuid, { version, lookedAtMs, touch: this.#touches });
+  }
+
+  async soleCharge(serverUuid: string): Promise<SeenCharge | null> {
+    const note = this.#charged.get(serverUuid);
+    return note?.version === 1 ? { serverUuid, version: 1, touched: String(note.touch) } : null;
+  }
+
+  async settleResize(resize: ChargedResize | SeenCharge, amounts: ServerAmounts): Promise<void> {
+    const { serverUuid, version } = resize;
+    const note = this.#charged.get(serverUuid);
+    if (note?.version !== version || this.#aside.has(serverUuid)) return;
+    if ("touched" in resize && resize.touched !== String(note.touch)) return;
     this.#charged.delete(serverUuid);
     const server = this.#counted.get(serverUuid);
     if (server !== undefined) this.#counted.set(serverUuid, { ...server, amounts: { ...amounts, instances: 1 } });

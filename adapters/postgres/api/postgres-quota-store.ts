@@ -15,7 +15,13 @@ import {
   type StatedLimits,
   sumOf,
 } from "../../../core/stores/api/quota-limits.ts";
-import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
+import type {
+  ChargedResize,
+  QuotaScope,
+  QuotaStore,
+  ResizeCharge,
+  SeenCharge,
+} from "../../../core/stores/api/quota-store.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
@@ -140,18 +146,27 @@ export class PostgresQuotaStore implements QuotaStore {
     return rows.map((row) => ({ serverUuid: row.server_uuid, version: row.version }));
   }
 
-  async settleResize(
-    { serverUuid, version }: Pick<ChargedResize, "serverUuid" | "version">,
-    amounts: ServerAmounts,
-  ): Promise<void> {
+  async soleCharge(serverUuid: string): Promise<SeenCharge | null> {
+    const [seen] = await queryStored<{ touched: string }>(this.#pool, {
+      name: "sole_charge",
+      text: "select extract(epoch from looked_at)::text as touched from charged_resizes where server_uuid = any ($1::uuid[]) and version = 1",
+      values: [onlyUuids([serverUuid])],
+    });
+    return seen === undefined ? null : { serverUuid, version: 1, touched: seen.touched };
+  }
+
+  async settleResize(resize: ChargedResize | SeenCharge, amounts: ServerAmounts): Promise<void> {
+    const { serverUuid, version } = resize;
+    const touched = "touched" in resize ? resize.touched : null;
     await this.#write("settle_resize", async (client) => {
       const now = await counted(client, serverUuid, true);
       // A server that is deleted softly is not counted, and its charge is needed after it is restored. It may have been restored since it was read.
       const settled = await queryRows(client, {
         name: now === null ? "settle_charge_of_gone" : "settle_charged_resize",
         text: `update charged_resizes set settles_classes = true where server_uuid = $1 and version = $2
+          and ($3::numeric is null or extract(epoch from looked_at) = $3::numeric)
           ${now === null ? "and not exists (select from requests where server_uuid = $1 and state = 'dispatched')" : ""} returning server_uuid`,
-        values: [serverUuid, version],
+        values: [serverUuid, version, touched],
       });
       if (settled.length === 0) return;
       await queryRows(client, {

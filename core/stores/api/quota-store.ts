@@ -21,6 +21,12 @@ export interface ChargedResize {
   readonly version: number;
 }
 
+/** A charged resize as it was read, without being handed out. */
+export interface SeenCharge extends ChargedResize {
+  /** When the note was last charged or handed out. A note with another time is a later one, or another process looks at it. */
+  readonly touched: string;
+}
+
 /**
  * Quotas in the API database: the limits that operators set, and the amounts of servers. Usage is written by the statements that accept and
  * cancel requests (see ApiStore), so it is exact. Both implementations (Postgres, in-memory) pass test/contract/quota-store. Operating
@@ -47,8 +53,13 @@ export interface QuotaStore {
   /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
   chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
   /**
-   * Counts the server with its present amounts and drops the note, unless it was charged again since. Does nothing for a server that is deleted
+   * The note of a server that one call alone has charged since the last settlement. Null without a note, and if several calls have charged the server: one of them may still have to
+   * accept its move.
+   */
+  soleCharge(serverUuid: string): Promise<SeenCharge | null>;
+  /**
+   * Counts the server with its present amounts and drops the note, unless it was charged again since, or was touched since it was seen. Does nothing for a server that is deleted
    * softly, so that it is settled after it is restored.
    */
-  settleResize(resize: Pick<ChargedResize, "serverUuid" | "version">, amounts: ServerAmounts): Promise<void>;
+  settleResize(resize: ChargedResize | SeenCharge, amounts: ServerAmounts): Promise<void>;
 }

@@ -8,7 +8,12 @@ import type { ApiEvents } from "../../events.ts";
 import { QUOTA_DEFAULTS } from "./quota-defaults.ts";
 import { ResizeSettler } from "./resize-settler.ts";
 
-const clock = { now: () => 1_000_000, monotonic: () => 0, setTimer: () => ({ cancel: () => undefined }) };
+let elapsedMs = 0;
+const clock = {
+  now: () => 1_000_000 + elapsedMs,
+  monotonic: () => elapsedMs,
+  setTimer: () => ({ cancel: () => undefined }),
+};
 const SMALL = serverSpec(1);
 const LARGE = { ...SMALL, flavor: { ...SMALL.flavor, vcpus: 4, memoryMib: 2_048 } as NonNullable<typeof SMALL.flavor> };
 
@@ -25,19 +30,25 @@ async function charged(
   if (options.cell !== null) await store.assignCells([{ serverUuid: SMALL.uuid, from: null, to: "north" }]);
   const amounts = { instances: 1, cores: 4, ram: 2_048 };
   await quotas.chargeResize({ serverUuid: SMALL.uuid, amounts }, QUOTA_DEFAULTS.unlimited);
-  const answer = cellSays === "unreachable" ? { kind: "unreachable" } : { kind: "answer", value: cellSays };
+  let says = cellSays;
+  const server = async () => (says === "unreachable" ? { kind: "unreachable" } : { kind: "answer", value: says });
   const settler = new ResizeSettler(
     {
       quotas,
       store,
       moves: { waiting: async () => (options.isWaiting ? [{} as never] : []) },
-      cells: new Map([["north", { server: async () => answer } as unknown as CellClient]]),
+      cells: new Map([["north", { server } as unknown as CellClient]]),
       events: {} as ApiEvents,
       clock,
     },
     { pollMs: 1_000, settleMs: 0 },
   );
-  return { store, settler, cores: async () => (await quotas.usage(SMALL.projectId)).ofProject.cores };
+  return {
+    ...{ store, quotas, settler, cores: async () => (await quotas.usage(SMALL.projectId)).ofProject.cores },
+    becomes: (next: CellSays) => {
+      says = next;
+    },
+  };
 }
 
 const idle = (spec: Server["spec"]) => ({ status: "ACTIVE", taskState: null, spec }) as const;
@@ -70,4 +81,45 @@ test("a server that has no cell counts as it was asked for, and a deleted one as
   await other.store.cancel(serverId(1), "req");
   await other.settler.settle();
   expect(await other.cores()).toBe(0);
+});
+
+const WAITING = { ...idle(SMALL), status: "VERIFY_RESIZE" } as const;
+const later = async (settler: ResizeSettler, ms: number) => {
+  elapsedMs += ms;
+  await settler.settleHastened();
+};
+
+test("a resize that is reverted is given back as soon as the server has its old size, however young its charge is", async () => {
+  const { settler, cores, becomes } = await charged(WAITING);
+  const charge = await settler.chargeOf(SMALL.uuid);
+  becomes({ ...WAITING, taskState: "resize_reverting" });
+  if (charge !== null) settler.hasten(charge);
+  await settler.settleHastened();
+  await later(settler, 250);
+  expect(await cores()).toBe(4);
+  becomes(idle(SMALL));
+  await later(settler, 500);
+  expect(await cores()).toBe(1);
+});
+
+test("a charge is left to the later look if another call has charged the server, if it was charged again, and if the revert takes long", async () => {
+  const first = await charged(WAITING);
+  const charge = await first.settler.chargeOf(SMALL.uuid);
+  const larger = { serverUuid: SMALL.uuid, amounts: { instances: 1, cores: 5, ram: 2_048 } };
+  await first.quotas.chargeResize(larger, QUOTA_DEFAULTS.unlimited);
+  expect(await first.settler.chargeOf(SMALL.uuid)).toBeNull();
+  if (charge !== null) first.settler.hasten(charge);
+  first.becomes(idle(SMALL));
+  await later(first.settler, 250);
+  expect(await first.cores()).toBe(5);
+
+  const slow = await charged({ ...WAITING, taskState: "resize_reverting" });
+  const own = await slow.settler.chargeOf(SMALL.uuid);
+  if (own !== null) slow.settler.hasten(own);
+  for (let looks = 0; looks < 10; looks += 1) await later(slow.settler, 60_000);
+  slow.becomes(idle(SMALL));
+  await later(slow.settler, 60_000);
+  expect(await slow.cores()).toBe(4);
+  await slow.settler.settle();
+  expect(await slow.cores()).toBe(1);
 });

@@ -1,7 +1,7 @@
 import { countedAmounts } from "../../../../core/stores/api/counted-amounts.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import { NO_SERVERS, type ServerAmounts } from "../../../../core/stores/api/quota-limits.ts";
-import type { ChargedResize, QuotaStore } from "../../../../core/stores/api/quota-store.ts";
+import type { ChargedResize, QuotaStore, SeenCharge } from "../../../../core/stores/api/quota-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -10,13 +10,26 @@ import type { RequestsPort } from "../../ports.ts";
 
 /** Resizes of one round. */
 const BATCH_MAX = 100;
+/** How long after a confirmation or a revert has begun the server is looked at first. Each further pause is twice as long, and the last look is after half a minute. */
+const FIRST_LOOK_MS = 250;
+const LOOKS_MAX = 7;
+/** How many servers are looked at so early. The others are found later. */
+const HASTENED_MAX = 1_000;
+
+/** A server that is looked at early. */
+interface Hastened {
+  readonly charge: SeenCharge;
+  readonly looks: number;
+  readonly dueMs: number;
+}
 
 /**
  * Updates the amounts of resized servers to their flavors. A resize is charged before it is accepted, and it ends in a cell, which does not
  * report this. So each charged server is looked at from time to time until it has no operation and nothing to confirm; then its present
  * amounts are counted. A cell that does not answer changes nothing.
  *
- * A charge is left alone for `settleMs`, which is longer than the call that made it may take to have its move accepted.
+ * A charge is left alone for `settleMs`, which is longer than the call that made it may take to have its move accepted. Only the charge of a server whose move is confirmed or reverted is
+ * looked at earlier (`hasten`), since that move has been accepted, so that a project can use the cores again as soon as the server has given them back.
  */
 export class ResizeSettler {
   readonly #quotas: QuotaStore;
@@ -24,7 +37,10 @@ export class ResizeSettler {
   readonly #moves: Pick<MoveStore, "waiting">;
   readonly #cells: Cells;
   readonly #settleMs: number;
+  readonly #clock: Clock;
   readonly #ticker: Ticker;
+  readonly #hastened = new Map<string, Hastened>();
+  readonly #early: Ticker;
 
   constructor(
     deps: {
@@ -42,20 +58,46 @@ export class ResizeSettler {
     this.#moves = deps.moves;
     this.#cells = deps.cells;
     this.#settleMs = options.settleMs;
-    this.#ticker = new Ticker({
-      clock: deps.clock,
-      pauseMs: options.pollMs,
-      work: () => this.settle(),
-      onError: (error) => deps.events.settlingFailed(error),
-    });
+    const { clock } = deps;
+    this.#clock = clock;
+    const onError = (error: unknown) => deps.events.settlingFailed(error);
+    this.#ticker = new Ticker({ clock, pauseMs: options.pollMs, work: () => this.settle(), onError });
+    this.#early = new Ticker({ clock, pauseMs: FIRST_LOOK_MS, work: () => this.settleHastened(), onError });
   }
 
   start(): void {
     this.#ticker.start();
+    this.#early.start();
   }
 
-  stop(): Promise<void> {
-    return this.#ticker.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.#ticker.stop(), this.#early.stop()]);
+  }
+
+  /** The charge of a server whose resize is about to be confirmed or reverted, for `hasten`. Null if it must be left alone, because another call may have charged the server, too. */
+  chargeOf(serverUuid: string): Promise<SeenCharge | null> {
+    return this.#quotas.soleCharge(serverUuid);
+  }
+
+  /** Looks at the server soon, and again for half a minute. The charge was read while the server waited for the confirmation or revert that has begun. */
+  hasten(charge: SeenCharge): void {
+    if (this.#hastened.size >= HASTENED_MAX) return;
+    this.#hastened.set(charge.serverUuid, { charge, looks: 0, dueMs: this.#clock.monotonic() + FIRST_LOOK_MS });
+  }
+
+  /** Looks at the servers that are due early. Rejects as the API database does. */
+  async settleHastened(): Promise<void> {
+    for (const [serverUuid, { charge, looks, dueMs }] of this.#hastened) {
+      const nowMs = this.#clock.monotonic();
+      if (dueMs > nowMs) continue;
+      if (looks + 1 === LOOKS_MAX) this.#hastened.delete(serverUuid);
+      else
+        this.#hastened.set(serverUuid, { charge, looks: looks + 1, dueMs: nowMs + FIRST_LOOK_MS * 2 ** (looks + 1) });
+      const amounts = await this.#amountsOf(charge);
+      if (amounts === null) continue;
+      await this.#quotas.settleResize(charge, amounts);
+      if (this.#hastened.get(serverUuid)?.charge === charge) this.#hastened.delete(serverUuid);
+    }
   }
 
   /** Looks at the charged resizes that are due. Rejects as the API database does. */

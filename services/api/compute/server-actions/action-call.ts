@@ -3,6 +3,7 @@ import type { BlockStorage } from "../../../../core/stores/block-storage.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
+import type { ResizeSettler } from "../quotas/resize-settler.ts";
 import type { RemoteConsoleOptions } from "../remote-consoles/open-remote-console.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { ActionBody } from "./action-body.ts";
@@ -18,6 +19,8 @@ export interface CinderAccess {
 export interface ActionDeps extends ServerDeps {
   /** Null when this process moves no servers. */
   readonly mover: MoveAcceptor | null;
+  /** Null where resizes are not charged. */
+  readonly resizes: ResizeSettler | null;
   /** Null when this process opens no consoles. */
   readonly consoleTokens: ConsoleTokenStore | null;
   /** Null where no server has volumes of Cinder. */

@@ -1,12 +1,10 @@
 import type { ImageService } from "../../../../core/stores/api/image-service.ts";
-import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
-import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { ResizeSettler } from "../quotas/resize-settler.ts";
+import type { ResizeSettler } from "../quotas/resize-settler.ts";
 import type { SettledVolumes } from "../server-volumes/server-volumes.ts";
 import { VolumeSettler } from "../server-volumes/volume-settler.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
@@ -14,8 +12,7 @@ import type { CinderAccess } from "./action-call.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
 import { VolumeImageSettler } from "./volume-image-settler.ts";
 
-/** How often resizes that may have ended are looked for, images whose making may have ended, and volumes whose attaching or detaching may have. */
-const RESIZE_POLL_MS = 5_000;
+/** How often images whose making may have ended are looked for, and volumes whose attaching or detaching may have. */
 const SNAPSHOT_POLL_MS = 1_000;
 const VOLUME_POLL_MS = 1_000;
 /** How often soft deletions are looked at, how long one is left alone after a step, and how many are looked at in one round. */
@@ -29,16 +26,14 @@ const SOFT_DELETIONS_MAX = 100;
  */
 export function openSettlers(
   {
-    quotas,
-    moves,
+    resizes,
     images,
     volumes,
     softDeleter,
     cinder,
     ...deps
   }: {
-    readonly quotas: QuotaStore | null;
-    readonly moves: MoveStore | undefined;
+    readonly resizes: ResizeSettler | null;
     readonly images: ImageService | null;
     readonly volumes: SettledVolumes | null;
     readonly softDeleter: SoftDeleter | null;
@@ -50,10 +45,6 @@ export function openSettlers(
   },
   { settleMs }: { readonly settleMs: number },
 ): readonly Pick<Ticker, "start" | "stop">[] {
-  const resizes =
-    quotas === null || moves === undefined
-      ? null
-      : new ResizeSettler({ ...deps, quotas, moves }, { pollMs: RESIZE_POLL_MS, settleMs });
   const volumeImages =
     images === null || cinder === null ? null : new VolumeImageSettler({ ...deps, images, storage: cinder.storage });
   const snapshots =

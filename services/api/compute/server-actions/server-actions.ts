@@ -52,6 +52,18 @@ const inCell =
     return answer;
   };
 
+/** Confirms or reverts a move. What the server no longer needs is given back to its project's quota as soon as that has ended. */
+const settleMove =
+  (kind: "confirm" | "revert", answer?: ActionResult): RunAction =>
+  async (deps, one, options) => {
+    const { resizes } = deps;
+    const record = resizes === null ? null : await deps.finder.find(one.id, one.call);
+    const charge = record === null ? null : ((await resizes?.chargeOf(record.serverUuid)) ?? null);
+    const result = await inCell(kind, answer)(deps, one, options);
+    if (charge !== null) resizes?.hasten(charge);
+    return result;
+  };
+
 /** Runs a move to a host that a scheduler chooses. */
 const toHost =
   (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
@@ -263,8 +275,8 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["evacuate", action("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
   ["unshelve", action("os-shelve:unshelve", unshelve)],
   ["rebuild", action("servers:rebuild", rebuild)],
-  ["confirmResize", action("servers:confirm_resize", inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
-  ["revertResize", action("servers:revert_resize", inCell("revert"), WITHOUT_FIELDS)],
+  ["confirmResize", action("servers:confirm_resize", settleMove("confirm", { status: 204 }), WITHOUT_FIELDS)],
+  ["revertResize", action("servers:revert_resize", settleMove("revert"), WITHOUT_FIELDS)],
   ["shelve", action("os-shelve:shelve", shelve, WITHOUT_FIELDS)],
   ["shelveOffload", action("os-shelve:shelve_offload", shelveOffload, WITHOUT_FIELDS)],
   ["os-start", action("servers:start", start, WITHOUT_FIELDS)],
