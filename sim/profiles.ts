@@ -153,7 +153,8 @@ export const PROFILES: readonly Profile[] = [
   },
   {
     name: "silence",
-    about: "hosts fall silent for ten seconds and more right after they have started, stopped or destroyed a guest",
+    about:
+      "hosts fall silent for ten seconds and more right after they have started, stopped, handed over or destroyed a guest",
     faults: ["silence", "silence", "silence", "kill"],
     swarm: false,
     everyMs: 1_500,

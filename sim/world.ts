@@ -1,5 +1,6 @@
 import { type Logger, pino } from "pino";
 import { seededRandom, seedOf } from "../core/scheduling/seeded-random.ts";
+import { FakeMemory } from "../services/compute-agent/fake-memory.ts";
 import { History } from "./history.ts";
 import { Immediates } from "./immediates.ts";
 import { FAIR_WEATHER, Network } from "./network.ts";
@@ -24,6 +25,8 @@ export class World {
   readonly immediates = new Immediates();
   readonly network: Network;
   readonly history: History;
+  /** What guests have received of one another's memory. */
+  readonly memory = new FakeMemory();
   readonly findings: SimFinding[] = [];
   readonly #isLogged: boolean;
   /** Number of timers run so far. */
