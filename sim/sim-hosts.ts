@@ -166,7 +166,7 @@ export class SimHosts {
       addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
-        world.onHandedOver(order.attemptId, order.toAttemptId);
+        world.onHandedOver(order, this.name);
         world.onActed(this.name);
       },
       destroy: async (guest, signal) => {

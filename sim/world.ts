@@ -1,5 +1,6 @@
 import { type Logger, pino } from "pino";
 import { seededRandom, seedOf } from "../core/scheduling/seeded-random.ts";
+import type { HandOffOrder } from "../services/compute-agent/driver.ts";
 import { FakeMemory } from "../services/compute-agent/fake-memory.ts";
 import { History } from "./history.ts";
 import { Immediates } from "./immediates.ts";
@@ -33,8 +34,10 @@ export class World {
   steps = 0;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
-  /** Called when the guest of this attempt has received the content of another guest of the server. */
-  onHandedOver: (from: string, to: string) => void = () => {};
+  /** Called when a guest of the server has received the content of another one, before the agent of that one's host hears of it. */
+  onHandedOver: (order: Omit<HandOffOrder, "listensAt" | "orderId">, agent: string) => void = () => {};
+  /** Called when a process has received messages of this process over a link. */
+  onHeard: (process: string) => void = () => {};
   /** Called when a user asks for a server's guests to be deleted or stopped. */
   onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
   /** Called when a guest is gone. */
