@@ -7,7 +7,8 @@ import { Address, Description, DiskConfig, Tags, TrustedCertificates, UserData }
 
 const COUNT_MAX = 2_147_483_647;
 
-const DISKS_MAX = 256;
+/** Maximum number of block devices that a call gives each server, and that an image does. */
+export const DISKS_MAX = 256;
 /** A network to connect to. Only ports are supported. */
 const Network = Type.Object(
   {

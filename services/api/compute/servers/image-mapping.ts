@@ -1,7 +1,9 @@
 import type { ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
-import { badRequest } from "../../http/fault.ts";
+import { badRequest, type Fault } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
+import { IMAGE_PROPERTIES_BYTES_MAX } from "../../http/spec-size.ts";
+import { DISKS_MAX } from "./create-schema.ts";
 
 /** The properties of an image that consists of snapshots of a server's volumes, which count for that image alone. Source: `snapshot_volume_backed` of Nova's compute API. */
 export const MAPPING_PROPERTIES: ReadonlySet<string> = new Set(["block_device_mapping", "bdm_v2", "root_device_name"]);
@@ -55,8 +57,8 @@ export function mappingProperties(
 export type DeviceMapping = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the devices that an image gives its servers, without the fields that are unset. Refuses (400) a mapping that is none, as everybody can write one into an image. One of the older form, without
- * `bdm_v2`, does not count.
+ * Returns the devices that an image gives its servers, without the fields that are unset. Refuses (400) a mapping that is none, or that is larger than a call may have one, as everybody can write one
+ * into an image. One of the older form, without `bdm_v2`, does not count.
  *
  * Source: `_get_image_defined_bdms` of Nova's compute API.
  */
@@ -66,18 +68,25 @@ export function readImageMapping({
 }: Pick<ServiceImage, "id" | "properties">): readonly DeviceMapping[] {
   const { block_device_mapping: text = "", bdm_v2: isNew = "" } = properties;
   if (text === "" || readFlag(isNew) !== true) return [];
+  if (text.length > IMAGE_PROPERTIES_BYTES_MAX)
+    throw unacceptable(id, `has more than ${IMAGE_PROPERTIES_BYTES_MAX} characters`);
   const mapping = parsed(text);
   if (
     !Array.isArray(mapping) ||
     !mapping.every((one) => typeof one === "object" && one !== null && !Array.isArray(one))
   )
-    throw badRequest(
-      `Image ${id} is unacceptable: its property block_device_mapping is no list of devices in JSON. Correct it, or remove it from the image.`,
-    );
+    throw unacceptable(id, "is no list of devices in JSON");
+  if (mapping.length > DISKS_MAX)
+    throw unacceptable(id, `names ${mapping.length} devices, and a server may have ${DISKS_MAX}`);
   return mapping.map((one: DeviceMapping) =>
     Object.fromEntries(Object.entries(one).filter(([, value]) => value !== null && value !== "")),
   );
 }
+
+const unacceptable = (id: string, why: string): Fault =>
+  badRequest(
+    `Image ${id} is unacceptable: its property block_device_mapping ${why}. Correct it, or remove it from the image.`,
+  );
 
 /** Whether a device is the one that servers boot from. */
 export const isBootDevice = ({ boot_index: index }: DeviceMapping): boolean => index === 0 || index === "0";

@@ -64,7 +64,7 @@ const BOOT_SEQUENCE =
  * asks for what every server has. Refuses (400) mappings that contradict each other, and those that Berth does not support.
  *
  * `ofImage` are the devices that the image gives its servers. A mapping of the call with the name of one of them counts instead of it. If the servers boot from one of them, the image
- * gives them no local boot disk.
+ * gives them no local boot disk. Nova reads a call without devices as one with an empty list in the older form.
  *
  * Source: `BlockDeviceDict.from_api`, `_check_and_transform_bdm`, `_merge_bdms_lists` and `_validate_bdm` of Nova.
  */
@@ -74,12 +74,10 @@ export function readBlockDevices(server: Body, minor: number, ofImage: readonly 
     throw badRequest("Using different block_device_mapping syntaxes is not allowed in the same request.");
   const imageRef = server.imageRef ?? "";
   const bootsFromImages = ofImage.some(isBootDevice);
-  const asked =
-    legacy.length > 0
-      ? fromLegacy(legacy.map(objectOf("block_device_mapping")), { imageRef, bootsFromImages })
-      : current
-          .map(objectOf(V2))
-          .filter((one) => !(bootsFromImages && isBootDevice(one) && one.source_type === "image"));
+  const isLegacy = legacy.length > 0 || (current.length === 0 && ofImage.length > 0);
+  const asked = isLegacy
+    ? fromLegacy(legacy.map(objectOf("block_device_mapping")), { imageRef, bootsFromImages })
+    : current.map(objectOf(V2)).filter((one) => !(bootsFromImages && isBootDevice(one) && one.source_type === "image"));
   const names = asked.flatMap((one) => deviceOf(one) ?? []);
   const inherited = ofImage.filter((one) => !names.includes(deviceOf(one) ?? ""));
   const isUsed = ({ no_device }: Mapping) => !isSet(no_device);
@@ -130,7 +128,7 @@ function fromLegacy(
     const source_type = isSet(snapshot_id) ? "snapshot" : "volume";
     return { ...rest, source_type, destination_type: "volume", uuid, boot_index };
   });
-  if (imageRef === "" || bootsFromImages || volumes.every(({ no_device }) => isSet(no_device))) return volumes;
+  if (imageRef === "" || bootsFromImages) return volumes;
   return [{ source_type: "image", destination_type: "local", uuid: imageRef, boot_index: 0 }, ...volumes].map(
     (one) => ({
       ...(one.source_type === "image" && { delete_on_termination: true }),
@@ -194,8 +192,8 @@ function readMapping(mapping: Mapping, imageRef: string, isOfImage: boolean): Wa
   }
   if (source !== "volume") return newVolume(source, uuid, mapping);
   if (isSet(mapping.volume_type)) throw malformed("Specifying volume type to existing volume is not supported.");
-  const id = canonicalUuid(String(uuid));
-  if (id === null) throw badRequest(volumeNotFound(String(uuid)).message);
+  const id = uuidOf(uuid);
+  if (id === null) throw badRequest(volumeNotFound(describeValue(uuid)).message);
   return { source: { kind: "volume", id }, sizeGib: null, volumeType: null, isRoot, ...detailsOf(mapping) };
 }
 
@@ -213,16 +211,18 @@ function newVolume(kind: string, uuid: unknown, mapping: Mapping): WantedVolume 
       throw badRequest("Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size");
     return { source: { kind }, ...wanted };
   }
-  const id = canonicalUuid(String(uuid));
+  const id = uuidOf(uuid);
   if (kind === "snapshot") {
-    if (id === null) throw snapshotMissing(String(uuid));
+    if (id === null) throw snapshotMissing(describeValue(uuid));
     return { source: { kind, id }, ...wanted };
   }
-  if (id === null) throw imageMissing(String(uuid));
+  if (id === null) throw imageMissing(describeValue(uuid));
   if (sizeGib === null)
     throw badRequest("Images with destination_type 'volume' need to have a non-zero size specified");
   return { source: { kind: "image", id }, ...wanted };
 }
+
+const uuidOf = (value: unknown): string | null => (typeof value === "string" ? canonicalUuid(value) : null);
 
 /** The largest size that Nova's schema takes. */
 const SIZE_MAX = 2 ** 31 - 1;
