@@ -26,13 +26,15 @@ export interface UserAction {
   readonly ended?: { readonly atMs: number; readonly error: string | null } | null;
 }
 
-/** The actions after one of them has ended. One that has ended before stays as it is. */
+/** The actions after one of them has ended. One that has ended before stays as it is, unless a success turns out to be a failure. */
 export function withActionEnded(
   actions: readonly UserAction[],
   requestId: string,
   ended: NonNullable<UserAction["ended"]>,
 ): readonly UserAction[] {
-  return actions.map((one) => (one.requestId === requestId && one.ended === null ? { ...one, ended } : one));
+  const isOpen = (before: UserAction["ended"]): boolean =>
+    before === null || (before !== undefined && before.error === null && ended.error !== null);
+  return actions.map((one) => (one.requestId === requestId && isOpen(one.ended) ? { ...one, ended } : one));
 }
 
 /**

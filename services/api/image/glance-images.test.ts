@@ -207,6 +207,33 @@ describe("images of Glance", () => {
     expect([await isUnfinished(image), (await rig.show(image.id))?.status]).toEqual([false, "active"]);
   });
 
+  test("an image of snapshots that two processes finish at once is made once, and one that Glance has no room for is dropped", async () => {
+    const snapshots = { phase: "made", volumeIds: ["v"], snapshotIds: ["s"], lateUntilMs: 0, requestId: "r" } as const;
+    const consisting = async () => {
+      const image = snapshot();
+      const upload = { ...image.upload, snapshots: { ...snapshots, why: null } };
+      const whole = { ...image, diskFormat: "raw", upload };
+      await rig.images.begin(whole, null, rig.ann);
+      return whole;
+    };
+    const [image, large] = [await consisting(), await consisting()];
+    rig.glance.hold = async () => {
+      const other = rig.glance.images.get(image.id);
+      if (other) other.bits = Buffer.alloc(0);
+    };
+    await finish(image);
+    expect([await isUnfinished(image), rig.told]).toEqual([true, []]);
+    await finish(image);
+    expect([await isUnfinished(image), (await rig.show(image.id))?.status]).toEqual([false, "active"]);
+    rig.glance.hold = async () => {
+      throw Object.assign(new Error("full"), { status: 413 });
+    };
+    await finish(large);
+    expect(await rig.store.image(large.id)).toMatchObject({
+      upload: { snapshots: { phase: "dropping", why: expect.stringMatching(/answers 413/) } },
+    });
+  });
+
   test("the file does not pass as other bytes that the owner uploads while the image is made", async () => {
     const image = await begun();
     await rig.copyDisk(image.id, tinyQcow2());

@@ -282,17 +282,27 @@ export class GlanceImages implements ImageService {
   /** Glance shows an image as active only when it has bits, so it is given none of them, in an upload. Source: `_create_v2` of Nova's `image/glance.py`. */
   async #finishWithoutBits({ id, properties: to }: SnapshotImage): Promise<void> {
     const shown = await this.#glance.image(id, null);
-    if (shown === null || shown.status === "deleted" || shown.status === "killed") {
-      const why = `Image ${id} was deleted in Glance before its snapshots were made.`;
-      await this.#store.updateImage(id, (image) => withSnapshotsDropped(image, { why, lateUntilMs: null }));
-      return;
-    }
-    if (shown.status === "queued") {
-      await this.#glance.setProperties(id, { from: shown.properties, to: { ...shown.properties, ...to } }, null);
-      await this.#glance.upload(id, () => Readable.from([]));
-    }
+    if (shown === null || shown.status === "deleted" || shown.status === "killed")
+      return this.#dropSnapshots(id, `Image ${id} was deleted in Glance before its snapshots were made.`);
     // Another process uploads it.
-    if (shown.status !== "saving") await this.#store.deleteImage(id, this.#clock.now());
+    if (shown.status === "saving") return;
+    try {
+      if (shown.status === "queued") {
+        await this.#glance.setProperties(id, { from: shown.properties, to: { ...shown.properties, ...to } }, null);
+        await this.#glance.upload(id, () => Readable.from([]));
+      }
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      // Another process has begun to upload it.
+      if (error.code === "conflict") return;
+      if (error.code === "over-quota") return this.#dropSnapshots(id, error.message);
+      throw error;
+    }
+    await this.#store.deleteImage(id, this.#clock.now());
+  }
+
+  async #dropSnapshots(id: string, why: string): Promise<void> {
+    await this.#store.updateImage(id, (image) => withSnapshotsDropped(image, { why, lateUntilMs: null }));
   }
 
   /** Returns the SHA-512 of the bits that Glance has now, or null if it does not have them. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import { MemoryImageStore } from "../../../../adapters/memory/api/memory-image-store.ts";
 import { type BlockStorageFate, MemoryBlockStorage } from "../../../../adapters/memory/memory-block-storage.ts";
+import { withSnapshotsDropped } from "../../../../core/stores/api/image-store.ts";
 import type { BlockStorage } from "../../../../core/stores/block-storage.ts";
 import { OWN_NAME } from "../../../../core/stores/networking.ts";
 import type { UserAction, UserChanges } from "../../../../core/tasks/user-changes.ts";
@@ -53,7 +54,7 @@ const call = {
   identity: { projectId: "p1", userId: "u1", isAdmin: false },
 } as KnownCall;
 
-function accept(storage: BlockStorage = cinder): Promise<string> {
+function accept(storage: BlockStorage = cinder, name = "mine"): Promise<string> {
   const volumes = {
     find: async () =>
       cinder.all().map(({ id, sizeGib, imageProperties }) => ({ id, sizeGib, imageProperties, attachment: null })),
@@ -66,7 +67,7 @@ function accept(storage: BlockStorage = cinder): Promise<string> {
   };
   const server = { uuid: SERVER, host: "h-0", spec };
   const described: Parameters<typeof acceptVolumeImage>[2] = {
-    ...{ name: "mine", owner: "p1", visibility: "private", diskFormat: "raw", containerFormat: "bare", tags: [] },
+    ...{ name, owner: "p1", visibility: "private", diskFormat: "raw", containerFormat: "bare", tags: [] },
     ...{ minDiskGib: 0, minRamMib: 0, isProtected: false, properties: { a: "b" }, createdAtMs: 1, updatedAtMs: 1 },
   };
   return acceptVolumeImage(
@@ -243,6 +244,28 @@ describe("an image of a server that boots from a volume", () => {
     goOn();
     expect(await accepted).toMatchObject({ status: 409 });
     expect([cinder.allSnapshots(), asked]).toEqual([[], 1]);
+  });
+
+  test("whose owner deletes it in Glance at the end has not succeeded", async () => {
+    const id = await accept();
+    finishSnapshots();
+    const finish = images.finish.bind(images);
+    images.finish = async (image) => {
+      const dropped = { why: "It was deleted in Glance.", lateUntilMs: null };
+      await store.updateImage(image.id, (one) => withSnapshotsDropped(one, dropped));
+      await finish(image);
+    };
+    await settled(newSettler());
+    expect([cinder.allSnapshots(), await store.image(id)]).toEqual([[], null]);
+    expect(action()?.ended?.error).toBe("It was deleted in Glance.");
+  });
+
+  test("asks of flavors and disks only what is a whole number, since users write it to volumes, and has a name that Cinder takes", async () => {
+    const imageProperties = { min_disk: "1.5", min_ram: "1e12" };
+    cinder.putVolume({ id: volumeIds[0], projectId: "p1", imageProperties });
+    const id = await accept(cinder, "💾".repeat(255));
+    expect(await store.image(id)).toMatchObject({ minDiskGib: 0, minRamMib: 0 });
+    expect(cinder.allSnapshots()[0]?.name).toBe(`snapshot for ${"💾".repeat(255 - 13)}`);
   });
 
   test("is made once, or dropped once, by two apis that settle it at the same time", async () => {

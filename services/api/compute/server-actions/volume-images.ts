@@ -20,6 +20,10 @@ import type { ActionTarget } from "./action-target.ts";
 
 /** The metadata item with which each snapshot names the image that it was made for. By it, snapshots are found whose maker has ended. */
 export const IMAGE_OF_SNAPSHOT = "berth_image";
+/** Cinder takes no longer names. */
+const SNAPSHOT_NAME_MAX = 255;
+/** The largest number that Glance and the API database take. */
+const MINIMUM_MAX = 2 ** 31 - 1;
 /** How long Cinder may take to make a snapshot that it was asked for. If it has none by then, it will make none. */
 export const LATE_SNAPSHOT_MS = 5 * 60_000;
 
@@ -119,10 +123,15 @@ async function visibleVolumes(
   return found;
 }
 
-/** What the image of the boot volume asks of flavors and disks. The flavor's disk does not count, since the server does not use it. */
+/** What the image of the boot volume asks of flavors and disks. Users may write anything there, and what is no number does not count. The flavor's disk does not count either, since the server does not use it. */
 function minimumOf(root: FoundRecord | undefined): Pick<SnapshotImage, "minDiskGib" | "minRamMib"> {
   const { min_disk, min_ram } = root?.imageProperties ?? {};
-  return { minDiskGib: Number(min_disk ?? 0) || 0, minRamMib: Number(min_ram ?? 0) || 0 };
+  return { minDiskGib: wholeNumber(min_disk), minRamMib: wholeNumber(min_ram) };
+}
+
+function wholeNumber(text = ""): number {
+  const number = Number(text);
+  return Number.isInteger(number) && number > 0 && number <= MINIMUM_MAX ? number : 0;
 }
 
 /** Asks Cinder for one snapshot, once. If it makes none, or this is not known, what was made for the image is dropped. */
@@ -134,7 +143,8 @@ async function makeSnapshot(deps: VolumeImageDeps, making: Making, volumeId: str
     ...{ ...one, upload: { ...one.upload, snapshots: { ...its, lateUntilMs } } },
   }));
   const wanted = {
-    ...{ volumeId, name: `snapshot for ${name}`, description: null, force: true },
+    ...{ volumeId, name: Array.from(`snapshot for ${name}`).slice(0, SNAPSHOT_NAME_MAX).join("") },
+    ...{ description: null, force: true },
     metadata: { [IMAGE_OF_SNAPSHOT]: id },
   };
   const ask = () => deps.storage.createSnapshot(wanted, askedBy({ sendsTokens }, call));
@@ -196,12 +206,12 @@ async function advance(
   change: (image: SnapshotImage, snapshots: ImageSnapshots) => SnapshotImage,
 ): Promise<void> {
   let isMine = false;
-  await images.changeUnfinished(id, (image) => {
+  const changed = await images.changeUnfinished(id, (image) => {
     const { snapshots } = image.upload;
     isMine = snapshots?.phase === "making";
     return snapshots !== undefined && isMine ? change(image, snapshots) : image;
   });
-  if (isMine) return;
+  if (changed !== null && isMine) return;
   for (const snapshotId of madeIds) await storage.removeSnapshot(snapshotId, OWN_NAME).catch(() => undefined);
   throw conflict(`Image ${id} was given up, because its snapshots took too long: create the image again.`);
 }
@@ -221,7 +231,10 @@ export async function drop(
   if (dropped !== null) await endAction({ store, clock }, dropped, why);
 }
 
-/** Notes how the action has ended among those of the server. */
+/**
+ * Notes how the action has ended among those of the server. A success is noted just before the image becomes active, so that it is not lost if this process dies then. If the image
+ * cannot become active after all, the failure counts.
+ */
 export async function endAction(
   { store, clock }: Pick<VolumeImageDeps, "store" | "clock">,
   { upload: { serverUuid, snapshots } }: SnapshotImage,
@@ -230,7 +243,7 @@ export async function endAction(
   const requestId = snapshots?.requestId ?? "";
   await store.changeServer(serverUuid, ({ changes }) => {
     const { actions = [] } = changes ?? {};
-    if (!actions.some((one) => one.requestId === requestId && one.ended === null)) return changes;
-    return { ...changes, actions: withActionEnded(actions, requestId, { atMs: clock.now(), error }) };
+    const after = withActionEnded(actions, requestId, { atMs: clock.now(), error });
+    return after.some((one, at) => one !== actions[at]) ? { ...changes, actions: after } : changes;
   });
 }
