@@ -135,6 +135,18 @@ export const MUTATIONS: readonly Mutation[] = [
     ),
   },
   {
+    name: "silent-source-is-left",
+    about:
+      "a live migration whose source falls silent goes back to it, and destroys the destination, which may have received everything",
+    profile: "silent-moves",
+    routes: {
+      "live-migrate": new Map<Stage, Edges>(OPERATIONS["live-migrate"].route).set("handing-over", {
+        ...OPERATIONS["live-migrate"].route.get("handing-over")!,
+        gone: "restoring",
+      }),
+    },
+  },
+  {
     name: "release-forgotten",
     about: "what a server held is not given back at its end",
     ledger: (change, apply) => (isRelease(change) ? COMMITTED : apply(change)),

@@ -47,6 +47,8 @@ export interface Profile {
   readonly keepDeletedMs?: number;
   /** Whether a server that is shelved loses its host in the same operation, as with Nova's default. Otherwise users offload shelved servers. */
   readonly offloadsAtOnce?: boolean;
+  /** Whether no destination of a live move may be destroyed while its source is silent (`SilentSources`). Only where no host is fenced. */
+  readonly watchesSources?: true;
   /** The only changes that users make, besides creating and deleting servers; all changes by default. */
   readonly changes?: readonly string[];
   /** With a Cinder, users create servers with new volumes, which are to end with their servers. */
@@ -153,7 +155,8 @@ export const PROFILES: readonly Profile[] = [
   },
   {
     name: "silence",
-    about: "hosts fall silent for ten seconds and more right after they have started, stopped or destroyed a guest",
+    about:
+      "hosts fall silent for ten seconds and more right after they have started, stopped, handed over or destroyed a guest",
     faults: ["silence", "silence", "silence", "kill"],
     swarm: false,
     everyMs: 1_500,
@@ -169,6 +172,7 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 0,
     drivers: QUICK,
     changes: ["live", "rebuild"],
+    watchesSources: true,
   },
   {
     name: "self-stops",

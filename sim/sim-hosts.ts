@@ -140,8 +140,8 @@ export class SimHosts {
 
   /** The hypervisor as one agent process reaches it. It continues while its agent is away, but answers nobody then. */
   #driverOf(process: SimProcess): Driver {
-    const hypervisor = this.#driver;
     const world = this.#world;
+    const hypervisor = world.memory.over(this.#driver);
     const whileAlive = <Value>(work: () => Promise<Value>) => answeredTo(process, work);
     const told: SlowCalls = {
       start: async (guest, signal) => {
@@ -166,7 +166,8 @@ export class SimHosts {
       addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
-        world.onHandedOver(order.attemptId, order.toAttemptId);
+        world.onHandedOver(order, this.name);
+        world.onActed(this.name);
       },
       destroy: async (guest, signal) => {
         await hypervisor.destroy(guest, signal);
@@ -201,7 +202,7 @@ export class SimHosts {
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
       hasDisplay: (guest) => hypervisor.hasDisplay(guest),
-      pinningOf: () => hypervisor.pinningOf(),
+      pinningOf: (guest) => hypervisor.pinningOf(guest),
       measure: (guest) => whileAlive(() => hypervisor.measure(guest)),
       openDisplay: (guest) => whileAlive(() => hypervisor.openDisplay(guest)),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),

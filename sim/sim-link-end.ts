@@ -10,7 +10,7 @@ const RESEND_MS = 200;
  * closed.
  */
 export class SimLinkEnd<Out, In> implements MessageStream<Out, In> {
-  readonly #world: Pick<World, "clock" | "network">;
+  readonly #world: Pick<World, "clock" | "network" | "onHeard">;
   readonly #owner: SimProcess;
   peer: SimLinkEnd<In, Out> | null = null;
   closed = false;
@@ -21,7 +21,7 @@ export class SimLinkEnd<Out, In> implements MessageStream<Out, In> {
   #onMessages: (messages: readonly In[]) => void = () => {};
   #onClose: (reason: string) => void = () => {};
 
-  constructor(world: Pick<World, "clock" | "network">, owner: SimProcess) {
+  constructor(world: Pick<World, "clock" | "network" | "onHeard">, owner: SimProcess) {
     this.#world = world;
     this.#owner = owner;
     owner.onKill(() => this.die());
@@ -70,7 +70,9 @@ export class SimLinkEnd<Out, In> implements MessageStream<Out, In> {
   }
 
   #take(messages: readonly In[]): void {
-    if (!this.closed && this.#owner.alive) this.#onMessages(messages);
+    if (this.closed || !this.#owner.alive) return;
+    if (this.peer !== null) this.#world.onHeard(this.peer.owner.name);
+    this.#onMessages(messages);
   }
 
   #end(reason: string): void {

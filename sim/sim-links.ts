@@ -8,7 +8,7 @@ import type { World } from "./world.ts";
 
 /** The link between agents and conductors over the simulated network. */
 export class SimLinks {
-  readonly #world: Pick<World, "clock" | "network">;
+  readonly #world: Pick<World, "clock" | "network" | "onHeard">;
   readonly #listeners = new Map<
     string,
     {
@@ -18,7 +18,7 @@ export class SimLinks {
     }
   >();
 
-  constructor(world: Pick<World, "clock" | "network">) {
+  constructor(world: Pick<World, "clock" | "network" | "onHeard">) {
     this.#world = world;
   }
 

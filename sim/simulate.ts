@@ -8,6 +8,7 @@ import { type BrokenLaw, CloudAtRest } from "./cloud-at-rest.ts";
 import { takeOverChance } from "./determinism.ts";
 import { type Mutation, mutateRoutes } from "./mutations.ts";
 import type { Profile } from "./profiles.ts";
+import { SilentSources } from "./silent-sources.ts";
 import type { SimCell } from "./sim-cell.ts";
 import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
@@ -110,13 +111,23 @@ class Simulation {
       this.#cloud.cinder?.fills?.started(serverUuid);
       this.#checkHomes(serverUuid);
     };
-    world.onHandedOver = (from, to) => survivors.handedOver(from, to);
-    world.onUnwanted = (serverUuid, what) => survivors.unwanted(serverUuid, what);
+    const sources = new SilentSources((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
+    world.onHandedOver = ({ serverUuid, attemptId, toAttemptId, live }, agent) => {
+      survivors.handedOver(attemptId, toAttemptId);
+      if (live && options.profile.watchesSources) sources.handedOver(toAttemptId, { serverUuid, agent });
+    };
+    world.onHeard = (process) => sources.heard(process);
+    world.onUnwanted = (serverUuid, what) => {
+      survivors.unwanted(serverUuid, what);
+      if (what === "gone") sources.unwanted(serverUuid);
+    };
     this.#cloud.onRestored = (running) => survivors.restored(running);
     world.onDestroyed = (serverUuid) => {
       this.#checkCopy(serverUuid);
       const lost = survivors.destroyed(serverUuid);
       if (lost !== null) world.find(6, lost);
+      const left = sources.destroyed(serverUuid);
+      if (left !== null && !this.#isCalledOff(serverUuid)) world.find(6, left);
     };
   }
 
@@ -247,6 +258,13 @@ class Simulation {
       for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
         this.#find(law, `${what} (${where}; ${proof})`);
     }
+  }
+
+  /** Whether a user has aborted a move of the server. */
+  #isCalledOff(serverUuid: string): boolean {
+    return this.#cloud.cells.some(({ tasks }) =>
+      tasks.some((task) => task.serverUuid === serverUuid && task.signal === "abort"),
+    );
   }
 
   /** Records a violation, unless a lie has caused it. */

@@ -1,5 +1,7 @@
 import { type Logger, pino } from "pino";
 import { seededRandom, seedOf } from "../core/scheduling/seeded-random.ts";
+import type { HandOffOrder } from "../services/compute-agent/driver.ts";
+import { FakeMemory } from "../services/compute-agent/fake-memory.ts";
 import { History } from "./history.ts";
 import { Immediates } from "./immediates.ts";
 import { FAIR_WEATHER, Network } from "./network.ts";
@@ -24,14 +26,18 @@ export class World {
   readonly immediates = new Immediates();
   readonly network: Network;
   readonly history: History;
+  /** What guests have received of one another's memory. */
+  readonly memory = new FakeMemory();
   readonly findings: SimFinding[] = [];
   readonly #isLogged: boolean;
   /** Number of timers run so far. */
   steps = 0;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
-  /** Called when the guest of this attempt has received the content of another guest of the server. */
-  onHandedOver: (from: string, to: string) => void = () => {};
+  /** Called when a guest of the server has received the content of another one, before the agent of that one's host hears of it. */
+  onHandedOver: (order: Omit<HandOffOrder, "listensAt" | "orderId">, agent: string) => void = () => {};
+  /** Called when a process has received messages of this process over a link. */
+  onHeard: (process: string) => void = () => {};
   /** Called when a user asks for a server's guests to be deleted or stopped. */
   onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
   /** Called when a guest is gone. */

@@ -1,3 +1,4 @@
+import { withoutTrailing } from "../without-trailing.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
 import type { Stage } from "./operation-routes.ts";
@@ -79,6 +80,16 @@ export function describeForgotten(
   return (
     `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, because it is unknown where the server belongs. None of its guests was ` +
     "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save their data. Deleting the server removes them."
+  );
+}
+
+/** The end of a move whose source has lost its guest, while the destination's guest may not be whole, and the remedy. */
+export function describeStranded(facts: OperationFacts, selection: number, failed: string): string {
+  const source = facts.source?.host ?? "the source";
+  const host = destinationOf(facts, selection)?.host ?? "the destination";
+  return (
+    `${source} no longer has the guest of this server, and the one on ${host} does not go on: ${withoutTrailing(failed, ".")}. The ${facts.kind} ended, and the guest on ${host} is kept, since it may ` +
+    "be the last copy. Save the data of its disks there. Deleting the server removes it."
   );
 }
 

@@ -375,6 +375,10 @@ export function isLiveMove(kind: OperationKind): boolean {
   return kind === "live-migrate" || kind === "live-migrate-paused";
 }
 
+/** Whether the destination's guest gets the content of the source's one, so that it may become the server's only copy. */
+export const givesContent = (kind: OperationKind): boolean =>
+  isLiveMove(kind) || kind === "resize" || kind === "migrate";
+
 /** Whether an event of a neighbour about the destination's guest is kept until the operation ends: Neutron's about a port, or Cinder's about a volume. */
 export function hearsNeighbours(kind: OperationKind): boolean {
   return isLiveMove(kind) || kind === "reimage";

@@ -50,13 +50,15 @@ export type OperationEvent =
   | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
   /**
    * The source that was to hand over has no guest, and the destination's guest runs: the source has handed over in commits that the database
-   * has lost.
+   * has lost. Or the destination's guest is the only one, and starts if it has received everything.
    */
   | { readonly kind: "arrived"; readonly step: number }
   /** The order was not given, because another guest of the server is in quarantine, and may run. */
   | { readonly kind: "held-up"; readonly step: number; readonly reason: string }
   /** Guests have obeyed orders whose commits the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
+  /** The source has lost its guest, and the destination's one may not be whole. It is kept, since it may be the last copy. */
+  | { readonly kind: "stranded"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
   | { readonly kind: "host-connected" }
   /** The answer to the commit of this step. */
@@ -154,10 +156,11 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "held-up":
       return event.step === state.step ? heldUp(world, state, event.reason) : unchanged;
     case "forgotten":
+    case "stranded":
       if (event.step !== state.step) return unchanged;
       return write(world, state, {
         ...{ to: "lost", selection: state.selection, reason: event.reason, noted: [] },
-        isForgotten: true,
+        isForgotten: event.kind === "forgotten",
       });
     default:
       return unchanged;

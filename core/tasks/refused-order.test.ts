@@ -42,8 +42,8 @@ test.each([
   [found("rescued", 2), "arrived"],
   [found("stopped", 3), "forgotten"],
   [found("paused", 3), "forgotten"],
-  [found("prepared", 0), "failed"],
-  [found("building", 0), "failed"],
+  [found("prepared", 0), "waits"],
+  [found("building", 0), "waits"],
   [{ kind: "absent" }, "failed"],
   [{ kind: "silent" }, "failed"],
 ] as const)("a source without a guest whose destination is %j: %s", (look, expected) => {

@@ -48,10 +48,10 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
 
 /**
  * The meaning of a source without a guest, judged by a look at the destination. The source has handed over in commits that the database has
- * lost (`arrived`), the destination may have handed over to a further host (`forgotten`), or the source has lost its guest (`failed`).
+ * lost (`arrived`), the destination may have handed over to a further host (`forgotten`), the destination's guest has not run yet (`waits`), or no host has a guest (`failed`).
  */
-export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "failed" {
+export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "waits" | "failed" {
   if (look.kind !== "found") return "failed";
   if (runsNow(look.state)) return "arrived";
-  return ["stopped", "paused", "suspended"].includes(look.state) ? "forgotten" : "failed";
+  return ["stopped", "paused", "suspended"].includes(look.state) ? "forgotten" : "waits";
 }

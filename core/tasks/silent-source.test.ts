@@ -81,3 +81,19 @@ test.each(["resize", "migrate", "rebuild"] as const)(
     ]);
   },
 );
+
+test("a move whose source has lost its guest ends in ERROR, and nothing is destroyed or released", () => {
+  const world = worldOf("live-migrate");
+  const reason = "host-0 no longer has the guest";
+  const told = stepOperation(world, handingOver(world).state, { kind: "stranded", step: 2, reason });
+  const [commit] = told.effects.flatMap((effect) => (effect.kind === "commit" ? [effect.write] : []));
+  expect(commit).toMatchObject({
+    ...{ stage: null, outcome: "error", change: null },
+    server: { status: "ERROR", taskState: null, fault: reason, home: undefined },
+    migration: { status: "error", ended: false, holdsSource: false },
+  });
+  expect(commit?.server).not.toHaveProperty("uncertain");
+  const ended = stepOperation(world, told.state, { kind: "committed", step: 2, revision: 3 });
+  expect(ended.effects).toEqual([{ kind: "tell-end", as: "lost", reason }]);
+  expect(stepOperation(world, handingOver(world).state, { kind: "stranded", step: 1, reason }).effects).toEqual([]);
+});

@@ -163,7 +163,10 @@ export interface Driver {
    * and does not run by itself when everything has arrived. An agent's restart changes neither the guest nor its address.
    */
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
-  /** Starts a prepared guest. Does nothing if the guest already runs. */
+  /**
+   * Starts a prepared guest. Does nothing if the guest already runs. Rejects for one that was prepared for another guest's memory and has not received all of it: conductors start
+   * the guest of a live move whose source cannot say whether it has handed over, and another guest of the server may be the one that has everything.
+   */
   start(guest: GuestName, signal: AbortSignal): Promise<void>;
   /**
    * Changes a guest's power state. Does nothing if the guest is already in that state. A prepared guest to which a paused one was handed over is paused without

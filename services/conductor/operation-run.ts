@@ -169,8 +169,7 @@ export class OperationRun implements TaskRun {
 
   /** Interprets a refused order, because the guest may have obeyed later orders than the database knows of. */
   async #refused(asked: AskedGuest, failed: string): Promise<void> {
-    const { facts } = this.#world;
-    const meaning = await meaningOfRefusal(facts, asked, (place) => this.#ports.guests.look(guestOf(facts, place)));
+    const meaning = await meaningOfRefusal(this.#world.facts, { ...asked, failed }, this.#ports.guests);
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
     else if (meaning !== "unclear") this.#step(meaning);

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { OperationFacts, PlaceOf } from "../../core/tasks/operation-facts.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { GuestLook } from "../../core/tasks/refused-order.ts";
+import type { LookedAt } from "./guest-looker.ts";
 import { meaningOfRefusal } from "./read-refusal.ts";
 
 const source: PlaceOf = { host: "host-1", attemptId: "build/0", items: [] };
@@ -20,7 +22,9 @@ const handOver = {
   selection: 0,
   force: false,
   place: source,
+  failed: "no luck",
 } as const;
+const looking = (lookAt: (host: string) => GuestLook) => ({ look: async ({ host }: LookedAt) => lookAt(host) });
 /** The source has stopped, by an order that is not later than the one that it has refused. */
 const stopped: GuestLook = { kind: "found", state: "stopped", revision: 5 };
 
@@ -31,8 +35,8 @@ test.each<[string, GuestLook, unknown]>([
   ["is not there", { kind: "absent" }, "plain"],
   ["does not answer", { kind: "silent" }, "plain"],
 ])("a refused hand-over to a guest that %s", async (_, there, meaning) => {
-  const lookAt = async (place: PlaceOf) => (place === source ? stopped : there);
-  const found = await meaningOfRefusal(facts, handOver, lookAt);
+  const guests = looking((host) => (host === source.host ? stopped : there));
+  const found = await meaningOfRefusal(facts, handOver, guests);
   if (typeof meaning === "string") expect(found).toBe(meaning);
   else expect(found).toMatchObject(meaning as object);
 });
@@ -44,9 +48,42 @@ test.each([
 ] as const)(
   "a guest that runs by the order %s that was to leave it paused, and has obeyed order %d, has not obeyed this one",
   async (ask, revision, meaning) => {
-    const lookAt = async (): Promise<GuestLook> => ({ kind: "found", state: "running", revision });
+    const guests = looking(() => ({ kind: "found", state: "running", revision }));
     const asked = { ...handOver, ask, place: destination };
-    expect(await meaningOfRefusal({ ...facts, pauses: true }, asked, lookAt)).toEqual(meaning);
-    expect(await meaningOfRefusal({ ...facts, pauses: false }, asked, lookAt)).toEqual({ kind: "done", step: 4 });
+    expect(await meaningOfRefusal({ ...facts, pauses: true }, asked, guests)).toEqual(meaning);
+    expect(await meaningOfRefusal({ ...facts, pauses: false }, asked, guests)).toEqual({ kind: "done", step: 4 });
   },
 );
+
+const absent: GuestLook = { kind: "absent" };
+const prepared: GuestLook = { kind: "found", state: "prepared", revision: 0 };
+const arrived = { kind: "arrived", step: 4 };
+const stranded = {
+  ...{ kind: "stranded", step: 4 },
+  reason: expect.stringMatching(/^host-1 no longer has the guest .* host-2 does not go on: no luck\. .* is kept/),
+};
+test.each<[OperationKind, GuestLook, unknown]>([
+  ["live-migrate", prepared, arrived],
+  ["live-migrate-paused", prepared, arrived],
+  ["resize", prepared, stranded],
+  ["migrate", prepared, stranded],
+  ["rebuild", prepared, "plain"],
+  ["live-migrate", absent, "plain"],
+  ["migrate", absent, "plain"],
+  ["live-migrate", { kind: "silent" }, "unclear"],
+])("a %s whose source has no guest, while that of the destination is %j", async (kind, there, meaning) => {
+  const guests = looking((host) => (host === source.host ? absent : there));
+  expect(await meaningOfRefusal({ ...facts, kind }, handOver, guests)).toEqual(meaning);
+});
+
+test.each<[OperationKind, GuestLook, unknown]>([
+  ["live-migrate", absent, stranded],
+  ["resize", absent, stranded],
+  ["rebuild", absent, "plain"],
+  ["live-migrate", stopped, "plain"],
+  ["live-migrate", { kind: "silent" }, "plain"],
+])("a destination of a %s that does not start, while the source's guest is %j", async (kind, there, meaning) => {
+  const guests = looking((host) => (host === source.host ? there : prepared));
+  const asked = { ...handOver, ask: "start-destination", place: destination } as const;
+  expect(await meaningOfRefusal({ ...facts, kind }, asked, guests)).toEqual(meaning);
+});

@@ -1,13 +1,17 @@
-import { describeForgotten } from "../../core/tasks/describe-wait.ts";
+import { describeForgotten, describeStranded } from "../../core/tasks/describe-wait.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { givesContent, isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
 import { GuestState } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
 import type { AskEffect } from "./operation-orders.ts";
 
-type Asked = AskEffect & { readonly place: PlaceOf };
+/** An order that the host of `place` has refused for the reason `failed`. */
+type Refused = AskEffect & { readonly place: PlaceOf; readonly failed: string };
+type LookAt = (place: PlaceOf) => Promise<GuestLook>;
+type Meaning = OperationEvent | "plain" | "unclear";
 
 /** The guest of an operation's server at a place. */
 export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "attemptId">): LookedAt {
@@ -20,16 +24,18 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
  */
 export async function meaningOfRefusal(
   facts: OperationFacts,
-  asked: Asked,
-  lookAt: (place: PlaceOf) => Promise<GuestLook>,
-): Promise<OperationEvent | "plain" | "unclear"> {
-  const { ask, step, revision, place } = asked;
+  refused: Refused,
+  guests: { look(name: LookedAt): Promise<GuestLook> },
+): Promise<Meaning> {
+  const { ask, step, revision, place } = refused;
+  const lookAt: LookAt = (at) => guests.look(guestOf(facts, at));
   const look = await lookAt(place);
   const refusal = readRefusal(ask, revision, look);
   switch (refusal) {
     case "failed":
       // The continued task has raised its revision as well, so the source may not show that it has handed over.
-      return ask === "hand-over" ? meaningOfDestination(facts, asked, lookAt, "plain") : "plain";
+      if (ask === "hand-over") return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: false });
+      return ask === "start-destination" && look.kind === "found" ? meaningOfNoStart(facts, refused, lookAt) : "plain";
     case "unclear":
       return "unclear";
     case "done":
@@ -38,34 +44,57 @@ export async function meaningOfRefusal(
     case "back":
       return { kind: "failed", step, reason: `the server runs on ${place.host} because of a later order`, final: true };
     case "forgotten":
-      return forgotten(facts, asked, { host: place.host, look });
+      return forgotten(facts, refused, { host: place.host, look });
     case "gone-over":
-      return meaningOfDestination(facts, asked, lookAt, "unclear");
+      return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: true });
     default:
       return refusal satisfies never;
   }
 }
 
-/** A destination that has run took over in commits that the database has lost. `silence` is the meaning of a destination that does not answer. */
+/**
+ * A destination that has run took over in commits that the database has lost. One that has not run is the only guest if the source has none, because its host was reinstalled,
+ * for instance. It decides about a live move itself, since it starts only if it has received everything. Of a copy at rest nobody knows whether it is whole.
+ */
 async function meaningOfDestination(
   facts: OperationFacts,
-  asked: Asked,
-  lookAt: (place: PlaceOf) => Promise<GuestLook>,
-  silence: "plain" | "unclear",
-): Promise<OperationEvent | "plain" | "unclear"> {
-  const destination = destinationOf(facts, asked.selection);
+  refused: Refused,
+  lookAt: LookAt,
+  { isSourceEmpty }: { readonly isSourceEmpty: boolean },
+): Promise<Meaning> {
+  const destination = destinationOf(facts, refused.selection);
   if (destination === null) return "plain";
   const look = await lookAt(destination);
-  if (look.kind === "silent") return silence;
+  if (look.kind === "silent") return isSourceEmpty ? "unclear" : "plain";
   const found = readGoneOver(look);
-  if (found === "failed") return "plain";
-  if (found === "arrived") return { kind: "arrived", step: asked.step };
-  return forgotten(facts, asked, { host: destination.host, look });
+  switch (found) {
+    case "arrived":
+      return { kind: "arrived", step: refused.step };
+    case "forgotten":
+      return forgotten(facts, refused, { host: destination.host, look });
+    case "waits":
+      if (!isSourceEmpty || !givesContent(facts.kind)) return "plain";
+      return isLiveMove(facts.kind) ? { kind: "arrived", step: refused.step } : stranded(facts, refused);
+    case "failed":
+      return "plain";
+    default:
+      return found satisfies never;
+  }
+}
+
+/** A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. */
+async function meaningOfNoStart(facts: OperationFacts, refused: Refused, lookAt: LookAt): Promise<Meaning> {
+  if (facts.source === null || !givesContent(facts.kind)) return "plain";
+  return (await lookAt(facts.source)).kind === "absent" ? stranded(facts, refused) : "plain";
+}
+
+function stranded(facts: OperationFacts, { step, selection, failed }: Refused): OperationEvent {
+  return { kind: "stranded", step, reason: keptReason(describeStranded(facts, selection, failed)) };
 }
 
 function forgotten(
   facts: OperationFacts,
-  { step, revision }: Asked,
+  { step, revision }: Refused,
   { host, look }: { readonly host: string; readonly look: GuestLook },
 ): OperationEvent {
   const obeyed = look.kind === "found" ? look.revision : 0;

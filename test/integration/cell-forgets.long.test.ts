@@ -5,6 +5,7 @@ import { PostgresQuarantine } from "../../adapters/postgres/cell/postgres-quaran
 import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { checkCopies } from "../../core/audit/check-copies.ts";
+import { FakeMemory } from "../../services/compute-agent/fake-memory.ts";
 import { conductorId, serverId } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -23,8 +24,10 @@ let pool: Pool;
 let cell: CellOn<PostgresCellStore>;
 let conductor: ConductorProcess;
 let agents: AgentProcess[];
+let memory: FakeMemory;
 
 beforeEach(async () => {
+  memory = new FakeMemory();
   database = await freshDatabase("cell");
   pool = createPool({ url: database.url, applicationName: "forgetful cell test" });
   const body = () => ({ store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool) });
@@ -40,7 +43,8 @@ afterEach(async () => {
 async function start(): Promise<void> {
   await startConductor();
   agents = [];
-  for (const host of [0, 1, 2]) agents.push(await cell.startAgent({ id: `agent-${host}`, hosts: [host] }));
+  const before = memory.over.bind(memory);
+  for (const host of [0, 1, 2]) agents.push(await cell.startAgent({ id: `agent-${host}`, hosts: [host], before }));
   await cell.hostsUp(3);
   await cell.boot(1, [0]);
   await cell.become(1, "ACTIVE");

@@ -118,3 +118,27 @@ describe("a live migration whose source falls silent before it has handed over",
     expect(await migration()).toMatchObject({ status: "error", note: "" });
   });
 });
+
+describe("a live migration whose source is back without its guest, as after a reinstallation", () => {
+  test("goes on at the destination, which has received everything", async () => {
+    await interrupted("after");
+    await returns({ records: [] });
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    await only(1);
+  });
+
+  test("ends in ERROR if the destination lacks something, keeps the destination's guest, and says where it is", async () => {
+    await interrupted("before");
+    await returns({ records: [] });
+    const server = await ended();
+    expect(server.status).toBe("ERROR");
+    expect(server.fault?.message).toMatch(/^host-0 no longer has the guest .* the one on host-1 .* is kept/);
+    expect(server.fault?.message).toContain("the memory of the guest has not arrived");
+    expect(cell.existsOn(1)).toEqual(["host-1"]);
+    expect(await migration()).toMatchObject({ status: "error", ended: false });
+    await cell.delete(1);
+    await cell.become(1, "DELETED");
+    expect(cell.existsOn(1)).toEqual([]);
+  });
+});

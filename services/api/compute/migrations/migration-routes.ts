@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import { callOf, mayDo } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
-import { notFound, unknownAction } from "../../http/fault.ts";
+import { invalidField, notFound, unknownAction } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
@@ -87,8 +87,9 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
     schema: { params: MigrationParams, body: ActionBody },
   };
   http.post("/servers/:id/migrations/:migrationId/action", force, async (request, reply) => {
-    const [action = ""] = Object.keys(request.body);
+    const [[action = "", value] = []] = Object.entries(request.body);
     if (action !== "force_complete") throw unknownAction(action);
+    if (value !== null) throw invalidField(action, value, "It is not of type 'null'.");
     const named = { ...request.params, signal: "force", carrier: carrierFor(request) } as const;
     await signalMigration(deps, callOf(request), named);
     return reply.code(202).send();

@@ -3,7 +3,7 @@ import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
-import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
+import { badRequest, conflict, notFound, unavailable } from "../../http/fault.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { flavorNotFound } from "../flavors/flavor-routes.ts";
@@ -13,6 +13,20 @@ import { refuseZeroDisk } from "../servers/read-image.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 import type { RequestedMove } from "./move-acceptor.ts";
+import {
+  checkEvacuate,
+  checkLiveMigrate,
+  checkMigrate,
+  checkResize,
+  checkUnshelve,
+  FORCE_LIVE_FROM,
+  mayForceEvacuate,
+  mayForceLive,
+  mayNameMigrateHost,
+  namesUnshelvePlace,
+  readFlavorRef,
+  UNSHELVE_HOST_FROM,
+} from "./move-bodies.ts";
 
 /** The data against which the parameters of moves are checked. */
 export interface MoveChecks {
@@ -23,16 +37,6 @@ export interface MoveChecks {
   readonly evacuateUnfenced: boolean;
 }
 
-/** Microversions from which (and up to which) a field may be given. */
-const MIGRATE_HOST_FROM = 56;
-const BLOCK_MIGRATION_AUTO_FROM = 25;
-const FORCE_LIVE_FROM = 30;
-const FORCE_EVACUATE_FROM = 29;
-const FORCE_UNTIL = 67;
-const SHARED_STORAGE_UNTIL = 13;
-const UNSHELVE_ZONE_FROM = 77;
-const UNSHELVE_HOST_FROM = 91;
-
 export type ReadMove = (
   checks: MoveChecks,
   target: ActionTarget,
@@ -42,9 +46,8 @@ export type ReadMove = (
 
 /** Reads a resize. The server moves to another host, or stays on its own where that is allowed. */
 export const readResize: ReadMove = async (checks, { server }, body, call) => {
-  body.refuseOthers("flavorRef", "OS-DCF:diskConfig").require("flavorRef");
-  const given = body.raw("flavorRef");
-  const reference = typeof given === "number" ? String(given) : (body.text("flavorRef") ?? "");
+  checkResize(body, call);
+  const reference = readFlavorRef(body);
   const id = reference.slice(reference.lastIndexOf("/") + 1);
   const found = FLAVOR_ID.test(id) ? await checks.flavors.find(id, call.identity) : null;
   if (found === null) throw badRequest(flavorNotFound(id).message);
@@ -54,8 +57,6 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   if (problem !== null) throw badRequest(problem);
   if (!bootsFromVolume(server.spec)) refuseRootDisk(call, server, found.flavor);
   const diskConfig = body.raw("OS-DCF:diskConfig");
-  if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
-    throw invalidField("OS-DCF:diskConfig", diskConfig, "It is not one of ['AUTO', 'MANUAL'].");
   const manualDisk = diskConfig === undefined ? {} : { manualDisk: diskConfig === "MANUAL" };
   return { kind: "resize", flavor: found.flavor, sameHostAllowed: checks.resizeToSameHost, ...manualDisk };
 };
@@ -68,8 +69,8 @@ function refuseRootDisk(call: KnownCall, { spec }: ActionTarget["server"], flavo
 }
 
 export const readMigrate: ReadMove = async (_, target, body, call) => {
-  // Before this microversion a host could not be named, and Nova ignored the field.
-  const host = call.minor >= MIGRATE_HOST_FROM ? body.refuseOthers("host").host() : "";
+  checkMigrate(body, call);
+  const host = mayNameMigrateHost(call) ? body.host() : "";
   if (host !== "") {
     requireRule(call, "os-migrate-server:migrate:host", target.record.spec);
     if (host === target.server.host) throw badRequest("Cannot migrate to the host where the server exists.");
@@ -80,16 +81,10 @@ export const readMigrate: ReadMove = async (_, target, body, call) => {
 
 export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
   const { server } = target;
-  const fields = ["host", "block_migration"];
-  const hasOverCommit = call.minor < BLOCK_MIGRATION_AUTO_FROM;
-  const mayForce = call.minor >= FORCE_LIVE_FROM && call.minor <= FORCE_UNTIL;
-  body.refuseOthers(...fields, ...(hasOverCommit ? ["disk_over_commit"] : []), ...(mayForce ? ["force"] : []));
-  body.require(...fields, ...(hasOverCommit ? ["disk_over_commit"] : []));
-  if (hasOverCommit || body.raw("block_migration") !== "auto") body.flag("block_migration");
-  if (hasOverCommit) body.flag("disk_over_commit");
+  checkLiveMigrate(body, call);
   const host = body.host();
   if (host !== "") requireRule(call, "os-migrate-server:migrate_live:host", target.record.spec);
-  const force = mayForce && body.flag("force");
+  const force = mayForceLive(call) && body.flag("force");
   if (force && host === "") throw badRequest("Can't force to a non-provided destination");
   if (host !== "" && host === server.host)
     throw badRequest(`Unable to migrate instance (${server.uuid}) to current host (${host}).`);
@@ -105,14 +100,9 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
  */
 export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body, call) => {
   const { server, cell } = target;
-  const shares = call.minor <= SHARED_STORAGE_UNTIL;
-  const mayForce = call.minor >= FORCE_EVACUATE_FROM && call.minor <= FORCE_UNTIL;
-  body.refuseOthers("host", "adminPass", ...(shares ? ["onSharedStorage"] : []), ...(mayForce ? ["force"] : []));
-  if (shares && body.require("onSharedStorage").flag("onSharedStorage") && body.has("adminPass"))
-    throw badRequest("admin password can't be changed on existing disk");
-  body.password();
+  checkEvacuate(body, call);
   const host = body.host();
-  const forced = mayForce && body.flag("force");
+  const forced = mayForceEvacuate(call) && body.flag("force");
   if (forced && host === "") throw badRequest("Can't force to a non-provided destination");
   if (host !== "" && !(await isInCell(target, host))) throw notFound(`Compute host ${host} not found.`);
   if (host !== "" && server.host === host) throw badRequest("The target host can't be the same one.");
@@ -134,10 +124,8 @@ export function requireMayUnshelve(body: ActionBody, call: KnownCall): void {
 /** Reads the unshelving of an offloaded server. Any other shelved server is started on its own host. */
 export const readUnshelve: ReadMove = async (checks, target, body, call) => {
   const { uuid, status } = target.server;
-  if (call.minor < UNSHELVE_ZONE_FROM || body.isNull) return { kind: "unshelve" };
-  const mayName = call.minor >= UNSHELVE_HOST_FROM;
-  body.refuseOthers("availability_zone", ...(mayName ? ["host"] : []));
-  if (!mayName) body.require("availability_zone");
+  checkUnshelve(body, call);
+  if (!namesUnshelvePlace(body, call)) return { kind: "unshelve" };
   if (status === "SHELVED")
     throw conflict(
       `Specifying an availability zone or a host when unshelving server ${uuid} with status "SHELVED" is not supported.`,
@@ -145,7 +133,7 @@ export const readUnshelve: ReadMove = async (checks, target, body, call) => {
   const host = body.host();
   if (host !== "" && !(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
   if (!body.has("availability_zone")) return { kind: "unshelve", host };
-  const unpins = mayName && body.raw("availability_zone") === null;
+  const unpins = call.minor >= UNSHELVE_HOST_FROM && body.raw("availability_zone") === null;
   const zone = unpins ? "" : (body.text("availability_zone") ?? "");
   if (zone !== "" && !(await checks.zones.has(zone)))
     throw badRequest(`The requested availability zone is not available: ${zone.slice(0, 100)}`);

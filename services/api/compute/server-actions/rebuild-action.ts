@@ -20,6 +20,7 @@ import { readKey } from "../servers/read-key.ts";
 import { DESCRIBING, readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
+import type { CheckBody } from "./move-bodies.ts";
 import { NO_SUCH_IMAGE } from "./read-reimage.ts";
 
 const FIELDS = [
@@ -50,6 +51,14 @@ export interface RequestedRebuild {
   readonly changes: UserChanges;
 }
 
+/** Refuses a body without an image, or with fields that the microversion does not have. */
+export const checkRebuild: CheckBody = (body, { minor }) => {
+  const later = LATER_FIELDS.filter(([since]) => minor >= since).map(([, field]) => field);
+  const earlier = minor <= PERSONALITY_UNTIL_MINOR ? ["personality"] : [];
+  body.refuseOthers(...FIELDS, ...later, ...earlier).require("imageRef");
+  readImageRef(body);
+};
+
 /** Reads the changes of a rebuild. Refuses fields that the microversion does not have, and those that Berth does not support. */
 export async function readRebuild(
   deps: {
@@ -62,9 +71,7 @@ export async function readRebuild(
   body: ActionBody,
   call: KnownCall,
 ): Promise<RequestedRebuild> {
-  const later = LATER_FIELDS.filter(([minor]) => call.minor >= minor).map(([, field]) => field);
-  const earlier = call.minor <= PERSONALITY_UNTIL_MINOR ? ["personality"] : [];
-  body.refuseOthers(...FIELDS, ...later, ...earlier).require("imageRef");
+  checkRebuild(body, call);
   const trustedCerts = readTrustedCertificates(body.raw("trusted_image_certificates"));
   if (trustedCerts !== undefined) requireRule(call, "servers:rebuild:trusted_certs");
   const { flavor } = server.spec;

@@ -34,8 +34,16 @@ import {
   readUnshelve,
   requireMayUnshelve,
 } from "./move-actions.ts";
+import {
+  type CheckBody,
+  checkEvacuate,
+  checkLiveMigrate,
+  checkMigrate,
+  checkResize,
+  checkUnshelve,
+} from "./move-bodies.ts";
 import { readReimage } from "./read-reimage.ts";
-import { readRebuild } from "./rebuild-action.ts";
+import { checkRebuild, readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, refuseUnfilled, resetState } from "./reset-state.ts";
 import { acceptSnapshot, acceptVolumeSnapshots, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
@@ -66,8 +74,9 @@ const settleMove =
 
 /** Runs a move to a host that a scheduler chooses. */
 const toHost =
-  (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
+  (check: CheckBody, read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, one, options) => {
+    check(one.body, one.call);
     const target = await findTarget(deps, one.call, one);
     await move(deps, target, read, one, options);
     return answer.shows === "password" ? { ...answer, givenPassword: one.body.password() } : answer;
@@ -104,6 +113,7 @@ const reboot: RunAction = async (deps, one, options) => {
 
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
+  checkRebuild(one.body, one.call);
   const target = await findTarget(deps, one.call, one);
   const read = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
   const { after, changes, prepare } = read;
@@ -154,6 +164,7 @@ const shelve: RunAction = async (deps, one, options) => {
 
 /** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
 const unshelve: RunAction = async (deps, one, options) => {
+  checkUnshelve(one.body, one.call);
   requireMayUnshelve(one.body, one.call);
   const target = await findTarget(deps, one.call, one);
   switch (target.server.status) {
@@ -171,6 +182,12 @@ const unshelve: RunAction = async (deps, one, options) => {
     default:
       throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
   }
+};
+
+/** Nova refuses any other value than null here. */
+const crashDump: RunAction = async (deps, one, options) => {
+  if (!one.body.isNull) throw invalidField(one.action, {}, "It is not of type 'null'.");
+  return inCell("crash-dump")(deps, one, options);
 };
 
 /** Starts a stopped server. A shelved one must be unshelved instead. */
@@ -269,10 +286,10 @@ const LOCK_FIELDS_FROM_MINOR = 73;
 
 /** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
 export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
-  ["resize", action("servers:resize", toHost(readResize))],
-  ["migrate", action("os-migrate-server:migrate", toHost(readMigrate))],
-  ["os-migrateLive", action("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
-  ["evacuate", action("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
+  ["resize", action("servers:resize", toHost(checkResize, readResize))],
+  ["migrate", action("os-migrate-server:migrate", toHost(checkMigrate, readMigrate))],
+  ["os-migrateLive", action("os-migrate-server:migrate_live", toHost(checkLiveMigrate, readLiveMigrate))],
+  ["evacuate", action("os-evacuate", toHost(checkEvacuate, readEvacuate, { status: 200, shows: "password" }))],
   ["unshelve", action("os-shelve:unshelve", unshelve)],
   ["rebuild", action("servers:rebuild", rebuild)],
   ["confirmResize", action("servers:confirm_resize", settleMove("confirm", { status: 204 }), WITHOUT_FIELDS)],
@@ -286,7 +303,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["unpause", action("os-pause-server:unpause", inCell("unpause"), WITHOUT_FIELDS)],
   ["suspend", action("os-suspend-server:suspend", inCell("suspend"), WITHOUT_FIELDS)],
   ["resume", action("os-suspend-server:resume", inCell("resume"), WITHOUT_FIELDS)],
-  ["trigger_crash_dump", action("servers:trigger_crash_dump", inCell("crash-dump"), { since: 17, ...WITHOUT_FIELDS })],
+  ["trigger_crash_dump", action("servers:trigger_crash_dump", crashDump, { since: 17 })],
   ["rescue", action("os-rescue", rescue)],
   ["unrescue", action("os-unrescue", inCell("unrescue"), WITHOUT_FIELDS)],
   ["createImage", action("servers:create_image", snapshot)],

@@ -1,0 +1,26 @@
+import { beforeEach, expect, test } from "vitest";
+import { SilentSources } from "./silent-sources.ts";
+import type { CopyOfServer } from "./sim-cell.ts";
+
+let copies: CopyOfServer[];
+let sources: SilentSources;
+beforeEach(() => {
+  copies = [{ attemptId: "build/0" } as CopyOfServer];
+  sources = new SilentSources(() => copies);
+  sources.handedOver("move/0", { serverUuid: "server", agent: "agent-1" });
+});
+
+test("a destination that has received everything is destroyed while its source is silent", () => {
+  expect(sources.destroyed("server")).toContain("guest of server server that had received everything is destroyed");
+  expect(sources.destroyed("server")).toBe(null);
+});
+
+test("a destination may be destroyed when its source was heard of, or a user wants that, and others always", () => {
+  sources.handedOver("move/1", { serverUuid: "other", agent: "agent-2" });
+  sources.heard("agent-1");
+  expect(sources.destroyed("server")).toBe(null);
+  sources.unwanted("other");
+  expect(sources.destroyed("other")).toBe(null);
+  sources.handedOver("build/0", { serverUuid: "server", agent: "agent-1" });
+  expect(sources.destroyed("server")).toBe(null);
+});

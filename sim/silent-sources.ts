@@ -1,0 +1,51 @@
+import type { CopyOfServer } from "./sim-cell.ts";
+
+/** A guest that has received everything of a guest that ran. */
+interface Arrival {
+  readonly serverUuid: string;
+  /** The agent of the source's host. */
+  readonly agent: string;
+}
+
+/**
+ * Law 6 during a live move: a destination that has received everything may be the only copy of its server that is left. So it is not destroyed before anything is heard of the
+ * source's agent, unless a user wants that.
+ */
+export class SilentSources {
+  readonly #copiesOf: (serverUuid: string) => readonly CopyOfServer[];
+  /** The destinations whose sources have not been heard of since they have handed over, by attempt. */
+  readonly #unheard = new Map<string, Arrival>();
+
+  constructor(copiesOf: (serverUuid: string) => readonly CopyOfServer[]) {
+    this.#copiesOf = copiesOf;
+  }
+
+  handedOver(toAttemptId: string, arrival: Arrival): void {
+    this.#unheard.set(toAttemptId, arrival);
+  }
+
+  /** Notes that a conductor has received a message of the agent. */
+  heard(agent: string): void {
+    this.#forget((arrival) => arrival.agent === agent);
+  }
+
+  /** Notes that a user has asked for the server's guests to be deleted. */
+  unwanted(serverUuid: string): void {
+    this.#forget((arrival) => arrival.serverUuid === serverUuid);
+  }
+
+  /** Returns the violation that results from the loss of a guest of the server, or null. */
+  destroyed(serverUuid: string): string | null {
+    const copies = new Set(this.#copiesOf(serverUuid).map(({ attemptId }) => attemptId));
+    for (const [attemptId, arrival] of this.#unheard) {
+      if (arrival.serverUuid !== serverUuid || copies.has(attemptId)) continue;
+      this.#unheard.delete(attemptId);
+      return `the guest of server ${serverUuid} that had received everything is destroyed while its source (${arrival.agent}) is silent`;
+    }
+    return null;
+  }
+
+  #forget(isSettled: (arrival: Arrival) => boolean): void {
+    for (const [attemptId, arrival] of this.#unheard) if (isSettled(arrival)) this.#unheard.delete(attemptId);
+  }
+}
