@@ -1,10 +1,13 @@
 import type { Server } from "../core/tasks/server.ts";
+import type { FakeFiles } from "../services/compute-agent/fake-volume-files.ts";
 
 /** A guest on a host, with the volumes that it has. */
 export interface GuestWithVolumes {
   readonly host: string;
   readonly serverUuid: string;
   readonly volumes: readonly string[];
+  /** The files of its volumes in Cinder that it uses, by the volume's id. */
+  readonly files: FakeFiles;
   readonly running: boolean;
 }
 

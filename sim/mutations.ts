@@ -16,6 +16,7 @@ import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
 import { anyAgentSpeaks } from "./any-agent-speaks.ts";
+import { SNAPSHOT_MUTATIONS } from "./snapshot-mutations.ts";
 
 /** A bug that is injected on purpose, to show that the simulator finds it. Each part wraps or replaces the real one. */
 export interface Mutation {
@@ -51,7 +52,7 @@ const asOwners = <Write extends Tenure>(store: MemoryCellStore, writes: readonly
 };
 /** Makes evacuations look as if none of them needed a fence. */
 const withoutFence = <Write extends StepWrite>(write: Write): Write =>
-  write.evacuated === undefined ? write : { ...write, evacuated: { ...write.evacuated, fenceWaived: true } };
+  write.evacuated ? { ...write, evacuated: { ...write.evacuated, fenceWaived: true } } : write;
 const allFenced = (admin: MemoryHostAdminStore): MemoryHostAdminStore =>
   overriding(admin, {
     adminHosts: async (names) => (await admin.adminHosts(names)).map((host) => ({ ...host, forcedDown: !host.up })),
@@ -278,7 +279,6 @@ export const MUTATIONS: readonly Mutation[] = [
     driver: (driver) =>
       overriding(driver, {
         start: async () => {},
-        // A guest that is found stopped is started once more.
         power: async (guest, verb, signal) => (verb === "start" ? undefined : driver.power(guest, verb, signal)),
       }),
   },
@@ -375,6 +375,7 @@ export const MUTATIONS: readonly Mutation[] = [
     profile: "reimages",
     blockStorage: filledAtOnce,
   },
+  ...SNAPSHOT_MUTATIONS,
   {
     name: "moves-lost",
     about: "one accepted move in two is not stored",

@@ -78,13 +78,14 @@ export class SimCell {
     this.#broker = new MemoryBroker(world.clock);
     this.#links = new SimLinks(world);
     this.#conductors = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
+    const of = { mutation, habits, knowledge: () => this.#knowledge(), share: options.neighbours.cinder?.share };
     const ofAgent = Math.min(HOSTS_OF_AGENT_MAX, Math.ceil(hosts.length / AGENTS_MIN));
     this.#hosts = Array.from(
       { length: Math.ceil(hosts.length / ofAgent) },
       (_, index) =>
         new SimHosts(
           world,
-          { name: `${name}-agent-${index + 1}`, mutation, habits, knowledge: () => this.#knowledge() },
+          { ...of, name: `${name}-agent-${index + 1}` },
           hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
@@ -181,7 +182,7 @@ export class SimCell {
   /** The guests on all hosts, with the volumes that they have. */
   guestsWithVolumes(): readonly GuestWithVolumes[] {
     return this.#hosts.flatMap((hosts) =>
-      hosts.guests().map(({ host, serverUuid, running, volumes = [] }) => ({ host, serverUuid, running, volumes })),
+      hosts.guests().map(({ volumes = [], files = {}, ...guest }) => ({ ...guest, volumes, files })),
     );
   }
 

@@ -31,7 +31,7 @@ async function attached() {
   if (kept.kind !== "reserved") throw new Error(kept.kind);
   await storage.complete(kept.attachment.id);
   truth.server = { status: "ACTIVE", host: "host-1", spec: { volumes: [{ volumeId }] } } as unknown as Server;
-  truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId], running: true }];
+  truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId], files: {}, running: true }];
   return { world, cinder, servers, truth, attachmentId: kept.attachment.id };
 }
 

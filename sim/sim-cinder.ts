@@ -1,4 +1,5 @@
 import { MemoryBlockStorage } from "../adapters/memory/memory-block-storage.ts";
+import type { MemorySnapshotFiles } from "../adapters/memory/memory-snapshot-files.ts";
 import type { BlockStorage } from "../core/stores/block-storage.ts";
 import { BlockStorageError } from "../core/stores/block-storage-error.ts";
 import type { Server } from "../core/tasks/server.ts";
@@ -6,6 +7,7 @@ import { randomUuidOf } from "./determinism.ts";
 import type { KnownServers } from "./known-servers.ts";
 import { type FilledServers, type FillHabits, SimFills } from "./sim-fills.ts";
 import type { SimProcess } from "./sim-process.ts";
+import { SimShare } from "./sim-share.ts";
 import type { World } from "./world.ts";
 
 /** How Cinder behaves while there are faults. */
@@ -48,6 +50,8 @@ export class SimCinder {
   readonly usersVolumes: readonly string[];
   /** Null in a world whose servers boot from no volumes. */
   readonly fills: SimFills | null;
+  /** Where the files of the volumes lie. */
+  readonly share: SimShare;
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -74,6 +78,8 @@ export class SimCinder {
       (_, at) => this.#twin.putVolume({ projectId: "sim", name: `free-${at}` }).id,
     );
     this.usersVolumes = [...this.sharedVolumes, ...free];
+    this.#twin.snapshotFiles.holds = true;
+    this.share = new SimShare(world, this.#twin.snapshotFiles, servers);
     this.#twin.fate = (method) => this.#fateOf(method);
     this.#put = this.#twin.putVolume.bind(this.#twin);
     this.fills = habits.fills === undefined ? null : new SimFills(world, habits.fills, this.#twin, servers);
@@ -84,6 +90,22 @@ export class SimCinder {
   /** Cinder as it is, without a network before it. */
   get storage(): BlockStorage {
     return this.#twin;
+  }
+
+  /** The snapshots, and the files that Cinder keeps for them. */
+  get snapshotFiles(): MemorySnapshotFiles {
+    return this.#twin.snapshotFiles;
+  }
+
+  /** A user has a snapshot made of a volume that a server uses. Returns the file that Cinder has made. */
+  beginSnapshot(volumeId: string): { readonly id: string; readonly file: string } {
+    const snapshot = this.#twin.putSnapshot(volumeId, { status: "creating" });
+    return { id: snapshot.id, file: this.#twin.snapshotFiles.begin(snapshot) };
+  }
+
+  /** Users delete the snapshots of volumes that no server uses, since Cinder deletes no volume that has some. */
+  forgetFree(): void {
+    for (const { id, status } of this.#twin.all()) if (status === "available") this.#twin.snapshotFiles.forget(id);
   }
 
   /** A user extends a volume. Berth learns of it by an event, which may be lost. */
@@ -115,6 +137,7 @@ export class SimCinder {
       snapshotsOf: ask("snapshotsOf"),
       createSnapshot: ask("createSnapshot"),
       removeSnapshot: ask("removeSnapshot"),
+      reportSnapshot: ask("reportSnapshot"),
       removeVolume: ask("removeVolume"),
       createVolume: ask("createVolume"),
       deleteVolume: ask("deleteVolume"),
@@ -169,7 +192,7 @@ export class SimCinder {
         .filter((id) => running || this.fills === null || volumes.get(id)?.status !== "reserved")
         .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
     );
-    return [...leaked, ...lost, ...(this.fills?.wrongAtRest() ?? [])];
+    return [...leaked, ...lost, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
   }
 
   #has(server: Server | null, volumeId: string): boolean {
@@ -221,6 +244,7 @@ export class SimCinder {
         .flatMap((volume) => volume.attachedTo.map((one) => ({ ...one, volumeId: volume.id })))
         .find(({ attachmentId }) => attachmentId === id);
       await end(id);
+      this.forgetFree();
       if (found === undefined || this.#twin.all().some((one) => one.attachedTo.some((is) => is.attachmentId === id)))
         return;
       const { serverUuid, host, volumeId } = found;

@@ -36,7 +36,7 @@ async function kept(fills: Partial<typeof FILLED> = {}) {
   const spec = { volumes: [{ volumeId, isRoot: true }] };
   truth.server = { status: "ACTIVE", host: "host-1", taskState: null, spec } as unknown as Server;
   const runs = (running: boolean) => {
-    truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId], running }];
+    truth.guests = [{ host: "host-1", serverUuid: SERVER, volumes: [volumeId], files: {}, running }];
   };
   runs(false);
   const process = world.process("conductor");

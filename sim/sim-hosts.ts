@@ -2,7 +2,9 @@ import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
-import { FakeDriver, type FakeGuest } from "../services/compute-agent/fake-driver.ts";
+import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
+import type { FakeGuest } from "../services/compute-agent/fake-guest.ts";
+import type { FakeShare } from "../services/compute-agent/fake-volume-files.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import type { GuestName } from "../services/compute-agent/journal.ts";
 import type { MemoryDisk } from "../services/compute-agent/memory-journal.ts";
@@ -43,12 +45,14 @@ export class SimHosts {
       mutation,
       habits,
       knowledge,
+      share,
     }: {
       readonly name: string;
       readonly mutation: Mutation | null;
       readonly habits: DriverHabits;
       /** What an attacker knows of the cell. */
       readonly knowledge: () => CellKnowledge;
+      readonly share: FakeShare | undefined;
     },
     hosts: readonly HostConfig[],
   ) {
@@ -64,6 +68,7 @@ export class SimHosts {
       seed: world.seed,
       scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
       byMetadata: false,
+      share,
       crash: () => {
         world.history.record(name, "the driver takes its agent down");
         this.#process?.kill();
@@ -143,25 +148,19 @@ export class SimHosts {
     const world = this.#world;
     const hypervisor = world.memory.over(this.#driver);
     const whileAlive = <Value>(work: () => Promise<Value>) => answeredTo(process, work);
+    const started = async ({ serverUuid }: GuestName, work: Promise<void>): Promise<void> => {
+      await work;
+      world.started(serverUuid);
+      world.onActed(this.name);
+    };
     const told: SlowCalls = {
-      start: async (guest, signal) => {
-        await hypervisor.start(guest, signal);
-        world.started(guest.serverUuid);
-        world.onActed(this.name);
-      },
-      power: async (guest, verb, signal, interfaces) => {
-        await hypervisor.power(guest, verb, signal, interfaces);
-        world.started(guest.serverUuid);
-        world.onActed(this.name);
-      },
-      rescue: async (guest, image, signal) => {
-        await hypervisor.rescue(guest, image, signal);
-        world.started(guest.serverUuid);
-        world.onActed(this.name);
-      },
+      start: (guest, signal) => started(guest, hypervisor.start(guest, signal)),
+      power: (guest, verb, signal, interfaces) => started(guest, hypervisor.power(guest, verb, signal, interfaces)),
+      rescue: (guest, image, signal) => started(guest, hypervisor.rescue(guest, image, signal)),
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
       changeVolume: (guest, volume, step, signal) => hypervisor.changeVolume(guest, volume, step, signal),
+      snapshotVolume: (guest, volume, order, signal) => hypervisor.snapshotVolume!(guest, volume, order, signal),
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
@@ -196,6 +195,9 @@ export class SimHosts {
       attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),
       detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
       changeVolume: (guest, volume, step, signal) => whileAlive(() => slow.changeVolume(guest, volume, step, signal)),
+      snapshotVolume: (guest, volume, order, signal) =>
+        whileAlive(() => slow.snapshotVolume(guest, volume, order, signal)),
+      useFiles: (guest, files, signal) => whileAlive(() => hypervisor.useFiles!(guest, files, signal)),
       setInterfaces: (guest, wanted, signal) => whileAlive(() => slow.setInterfaces(guest, wanted, signal)),
       addInterfaces: (guest, wanted, signal) => whileAlive(() => slow.addInterfaces(guest, wanted, signal)),
       snapshot: (guest, imageId, signal) =>

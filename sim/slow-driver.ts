@@ -29,7 +29,8 @@ export type SlowCalls = Pick<
   | "addInterfaces"
   | "handOff"
   | "destroy"
->;
+> &
+  Required<Pick<Driver, "snapshotVolume">>;
 
 /**
  * A driver whose calls take random times, partly before the guest is changed and partly after. Aborting the signal ends a call at once,
@@ -84,6 +85,8 @@ export function slowDriver(
     attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
     changeVolume: (guest, volume, step, signal) => slow(() => driver.changeVolume(guest, volume, step, signal), signal),
+    snapshotVolume: (guest, volume, order, signal) =>
+      slow(() => driver.snapshotVolume(guest, volume, order, signal), signal),
     setInterfaces: (guest, interfaces, signal) => slow(() => driver.setInterfaces(guest, interfaces, signal), signal),
     addInterfaces: (guest, interfaces, signal) => slow(() => driver.addInterfaces(guest, interfaces, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),

@@ -8,6 +8,7 @@ import { SIM_GLANCE_IMAGES } from "./sim-glance.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import { SIM_NETWORK, type SimNeutron } from "./sim-neutron.ts";
 import type { SimProcess } from "./sim-process.ts";
+import { SnapshotChanges } from "./snapshot-changes.ts";
 import { VolumeGrowths } from "./volume-growths.ts";
 import { VolumeRebuilds } from "./volume-rebuilds.ts";
 import type { World } from "./world.ts";
@@ -47,6 +48,7 @@ export class Workload {
   readonly #changes: ServerChanges;
   readonly #attachmentChanges: AttachmentChanges;
   readonly #volumeGrowths: VolumeGrowths;
+  readonly #snapshotChanges: SnapshotChanges | null;
   readonly #volumeRebuilds: VolumeRebuilds;
   readonly #interfaceChanges: InterfaceChanges;
   #open = 0;
@@ -85,6 +87,7 @@ export class Workload {
     this.#volumeRebuilds = new VolumeRebuilds(world, user);
     this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
     this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cloud.cinder?.extend(id));
+    this.#snapshotChanges = cloud.cinder?.fills === null ? new SnapshotChanges(world, user, cloud.cinder) : null;
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
@@ -109,6 +112,7 @@ export class Workload {
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
     if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
+    this.#snapshotChanges?.begin(operations, fromMs, untilMs);
     if (this.#cloud.fillsVolumes) this.#volumeRebuilds.begin(operations, fromMs, untilMs);
     if (this.#cloud.neutron !== null) this.#interfaceChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {

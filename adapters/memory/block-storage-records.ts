@@ -1,6 +1,7 @@
 import type {
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderList,
   CinderPage,
   CinderSnapshot,
   NewCinderVolume,
@@ -34,6 +35,12 @@ export function storagePage<One extends { readonly projectId: string }>(
 ): readonly One[] {
   const owned = [...all].filter((one) => one.projectId === (callerToken ?? projectId));
   return owned.toReversed().slice(offset, offset + limit);
+}
+
+/** A list for a caller, to whom the policy forbids it unless the token is null. */
+export function listedTo<One>(forbiddenTo: string | null, find: () => readonly One[]): CinderList<One> {
+  if (forbiddenTo === null) return { kind: "listed", found: find() };
+  return { kind: "forbidden", why: "Policy doesn't allow this to be performed." };
 }
 
 /** The resources behind `after` that match, `limit` at most. Refused, with the words of `gone`, if there is none of this id. */

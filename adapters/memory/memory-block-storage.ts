@@ -19,6 +19,8 @@ import type {
   ReimageOutcome,
   RemoveOutcome,
   ReserveVolumeOutcome,
+  SnapshotReport,
+  SnapshotReportOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
@@ -28,6 +30,7 @@ import {
   DELETABLE_MIGRATIONS,
   EMPTY_VOLUME,
   isOf,
+  listedTo,
   noMarker,
   noVolume,
   pageAfter,
@@ -44,6 +47,7 @@ import {
   refusedReserve,
   refusedVolume,
 } from "./block-storage-refusals.ts";
+import { MemorySnapshotFiles } from "./memory-snapshot-files.ts";
 import { MemoryVolumeFills } from "./memory-volume-fills.ts";
 import { refusedEnd, targetOf } from "./memory-volume-migrations.ts";
 import { MemoryVolumeSnapshots } from "./memory-volume-snapshots.ts";
@@ -68,11 +72,9 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly guessedFormats = new Map<string, string>();
   /** The volume types that exist. */
   readonly volumeTypes = new Set<string>();
-  /** The status of new volumes and snapshots. */
+  /** The status of new volumes and snapshots, and how many of them each project may have. */
   newStatus = "creating";
-  /** Maximum number of volumes of each project. */
   volumesMax = Number.POSITIVE_INFINITY;
-  /** Maximum number of snapshots of each project. */
   snapshotsMax = Number.POSITIVE_INFINITY;
   /** Whether the policy lets no project have lists. */
   forbidsLists = false;
@@ -84,6 +86,7 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly #volumes = new Map<string, Volume>();
   readonly #attachments = new Map<string, Attachment>();
   readonly #snapshots: MemoryVolumeSnapshots;
+  readonly snapshotFiles: MemorySnapshotFiles;
   /** The names of the files of volumes that were migrated. */
   readonly #names = new Map<string, string>();
   readonly #newId: () => string;
@@ -92,6 +95,11 @@ export class MemoryBlockStorage implements BlockStorage {
   constructor(options: { readonly newId: () => string }) {
     this.#newId = options.newId;
     this.#snapshots = new MemoryVolumeSnapshots(options);
+    this.snapshotFiles = new MemorySnapshotFiles(this.#snapshots.stored, (volumeId, name) => {
+      this.#names.set(volumeId, name);
+      for (const one of this.#of({ volumeId }))
+        this.#attachments.set(one.id, { ...one, connection: one.connection && { ...one.connection, name } });
+    });
   }
 
   /** Stores a volume as a user has made it, and returns it. */
@@ -137,7 +145,7 @@ export class MemoryBlockStorage implements BlockStorage {
   volumes(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderVolume>> {
     const shown = (one: Volume) => this.#shown(one, callerToken === null);
     const read = () => storagePage(this.#volumes.values(), page, callerToken).map(shown);
-    return this.#answer("volumes", () => this.#listed(callerToken, read));
+    return this.#answer("volumes", () => listedTo(this.forbidsLists ? callerToken : null, read));
   }
 
   volumesNamed(name: string): Promise<readonly CinderVolume[]> {
@@ -159,12 +167,7 @@ export class MemoryBlockStorage implements BlockStorage {
 
   snapshots(page: CinderPage, { callerToken }: AskedBy): Promise<CinderList<CinderSnapshot>> {
     const read = () => this.#snapshots.page(page, callerToken);
-    return this.#answer("snapshots", () => this.#listed(callerToken, read));
-  }
-
-  #listed<One>(callerToken: string | null, find: () => readonly One[]): CinderList<One> {
-    if (callerToken === null || !this.forbidsLists) return { kind: "listed", found: find() };
-    return { kind: "forbidden", why: "Policy doesn't allow this to be performed." };
+    return this.#answer("snapshots", () => listedTo(this.forbidsLists ? callerToken : null, read));
   }
 
   createSnapshot(wanted: NewCinderSnapshot, { callerToken }: AskedBy): Promise<MakeSnapshotOutcome> {
@@ -181,6 +184,9 @@ export class MemoryBlockStorage implements BlockStorage {
   removeSnapshot(id: string, { callerToken }: AskedBy): Promise<RemoveOutcome> {
     return this.#answer("removeSnapshot", () => this.#snapshots.remove(id, callerToken));
   }
+
+  reportSnapshot = (report: SnapshotReport): Promise<SnapshotReportOutcome> =>
+    this.#answer("reportSnapshot", () => this.snapshotFiles.report(report));
 
   createVolume(wanted: NewCinderVolume, { callerToken }: AskedBy): Promise<MakeVolumeOutcome> {
     return this.#answer("createVolume", () => {
@@ -291,16 +297,12 @@ export class MemoryBlockStorage implements BlockStorage {
       if (isSlow && !hasFailed) {
         this.#set(volumeId, { migrationStatus: "completing" });
         this.#slow.push(() => this.#complete(migration));
-        return { kind: "ended" };
-      }
-      if (hasFailed) {
+      } else if (hasFailed) {
         this.#set(volumeId, { status: "in-use", migrationStatus: "error" });
         // Cinder does not delete a volume that a host has.
         if (this.#of({ volumeId: targetId }).every(({ connection }) => connection === null))
           this.#volumes.delete(targetId);
-        return { kind: "ended" };
-      }
-      this.#complete(migration);
+      } else this.#complete(migration);
       return { kind: "ended" };
     });
   }
@@ -362,9 +364,7 @@ export class MemoryBlockStorage implements BlockStorage {
     return kept;
   }
 
-  #of(filter: CinderAttachmentFilter): readonly Attachment[] {
-    return [...this.#attachments.values()].filter(isOf(filter));
-  }
+  #of = (filter: CinderAttachmentFilter) => [...this.#attachments.values()].filter(isOf(filter));
 
   #seen(id: string, callerToken: string | null): Volume | null {
     const volume = this.#volumes.get(id);

@@ -15,7 +15,8 @@ type SnapshottedVolume = Pick<CinderVolume, "id" | "projectId" | "sizeGib" | "st
 
 /** The snapshots of the in-process twin of Cinder. One that a caller may not see counts as unknown, as in Cinder. */
 export class MemoryVolumeSnapshots {
-  readonly #snapshots = new Map<string, CinderSnapshot>();
+  /** By their ids. */
+  readonly stored = new Map<string, CinderSnapshot>();
   readonly #newId: () => string;
 
   constructor(options: { readonly newId: () => string }) {
@@ -30,30 +31,30 @@ export class MemoryVolumeSnapshots {
     const { projectId = "", sizeGib = 1, createdAt = "" } = volume ?? {};
     const own = { name: "", description: null, metadata: {}, status: "available", createdAt };
     const snapshot = { id: this.#newId(), projectId, volumeId, sizeGib, ...own, ...values };
-    this.#snapshots.set(snapshot.id, snapshot);
+    this.stored.set(snapshot.id, snapshot);
     return snapshot;
   }
 
   find(id: string, callerToken: string | null): CinderSnapshot | null {
-    const snapshot = this.#snapshots.get(id);
+    const snapshot = this.stored.get(id);
     return snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken) ? null : snapshot;
   }
 
   page(page: CinderPage, callerToken: string | null): readonly CinderSnapshot[] {
-    return storagePage(this.#snapshots.values(), page, callerToken);
+    return storagePage(this.stored.values(), page, callerToken);
   }
 
   of(volumeId: string): readonly CinderSnapshot[] {
-    return [...this.#snapshots.values()].filter((one) => one.volumeId === volumeId);
+    return [...this.stored.values()].filter((one) => one.volumeId === volumeId);
   }
 
   all(): readonly CinderSnapshot[] {
-    return [...this.#snapshots.values()];
+    return [...this.stored.values()];
   }
 
   setStatus(id: string, status: string): void {
-    const snapshot = this.#snapshots.get(id);
-    if (snapshot !== undefined) this.#snapshots.set(id, { ...snapshot, status });
+    const snapshot = this.stored.get(id);
+    if (snapshot !== undefined) this.stored.set(id, { ...snapshot, status });
   }
 
   make(
@@ -66,7 +67,7 @@ export class MemoryVolumeSnapshots {
   ): MakeSnapshotOutcome {
     if (volume.status !== "available" && !(force && volume.status === "in-use"))
       return { kind: "refused", why: `Invalid volume: Volume ${volumeId} status must be available.` };
-    const owned = [...this.#snapshots.values()].filter(({ projectId }) => projectId === volume.projectId);
+    const owned = [...this.stored.values()].filter(({ projectId }) => projectId === volume.projectId);
     if (owned.length >= ownedMax)
       return { kind: "over-quota", why: "SnapshotLimitExceeded: Maximum number of snapshots allowed exceeded" };
     return { kind: "created", snapshot: this.put(volumeId, volume, { name, description, metadata, status }) };
@@ -80,7 +81,7 @@ export class MemoryVolumeSnapshots {
         kind: "refused",
         why: `Invalid snapshot: Snapshot status must be available or error and snapshot must not be part of a group; snapshot ${id} is ${snapshot.status}.`,
       };
-    this.#snapshots.delete(id);
+    this.stored.delete(id);
     return { kind: "deleting" };
   }
 }

@@ -20,6 +20,8 @@ import type {
   ReimageOutcome,
   RemoveOutcome,
   ReserveVolumeOutcome,
+  SnapshotReport,
+  SnapshotReportOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
@@ -29,6 +31,7 @@ import {
   listedAttachments,
   listedSnapshots,
   listedVolumes,
+  newVolumeBody,
   snapshotOf,
   volumeOf,
 } from "./cinder-documents.ts";
@@ -64,6 +67,8 @@ const NO_SERVICE_ADVICE =
 const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
 const SNAPSHOTS_MAX = 1_000;
+/** By this, Cinder's drivers see that the guest's host has done its part in a snapshot. Source: `update_snapshot_status` of Nova's volume API */
+const GUESTS_PART_DONE = "90%";
 
 /**
  * Cinder over HTTP, of the release Yoga or newer, whose paths need no project.
@@ -193,6 +198,17 @@ export class CinderClient implements BlockStorage {
       const { code } = refusalOf(error);
       if (code === "not-found" || code === "refused") return null;
       throw asFault(error);
+    }
+  }
+
+  async reportSnapshot({ snapshotId, status }: SnapshotReport): Promise<SnapshotReportOutcome> {
+    const body = { "os-update_snapshot_status": { status, progress: GUESTS_PART_DONE } };
+    const path = `${snapshotPath(snapshotId)}/action`;
+    try {
+      await this.#call({ method: "POST", path, body, ...OWN_NAME, expect: [202], isRepeatable: true });
+      return { kind: "taken" };
+    } catch (error) {
+      return { kind: "refused", why: refusalOf(error).why };
     }
   }
 
@@ -359,19 +375,6 @@ const attachmentPath = (id: string): string => `/attachments/${encodeURIComponen
 const connectorBody = ({ host, initiator }: VolumeConnector) => ({
   ...{ host, initiator, multipath: false, platform: "x86_64", os_type: "linux", do_local_attach: false, mode: "rw" },
 });
-
-function newVolumeBody(volume: NewCinderVolume) {
-  const { name, description, metadata, sizeGib, source, volumeType, availabilityZone } = volume;
-  return {
-    ...{ name, size: sizeGib },
-    ...(description != null && { description }),
-    ...(metadata !== undefined && { metadata }),
-    ...(source.kind === "image" && { imageRef: source.id }),
-    ...(source.kind === "snapshot" && { snapshot_id: source.id }),
-    ...(volumeType !== null && { volume_type: volumeType }),
-    ...(availabilityZone !== null && { availability_zone: availabilityZone }),
-  };
-}
 
 const refusedConnection = ({ why, explanation }: NeighbourError): RefusedConnection => ({
   ...{ kind: "refused", why },

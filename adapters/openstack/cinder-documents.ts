@@ -1,4 +1,9 @@
-import type { CinderAttachment, CinderSnapshot, CinderVolume } from "../../core/stores/block-storage.ts";
+import type {
+  CinderAttachment,
+  CinderSnapshot,
+  CinderVolume,
+  NewCinderVolume,
+} from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { type DocumentFields, documentFields, textField } from "./read-document.ts";
 
@@ -96,3 +101,17 @@ const textOrNull = (value: unknown): string | null => (typeof value === "string"
 const textsOf = (value: unknown): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(documentFields(value)).map(([name, one]) => [name, String(one)]));
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+/** The body of a new volume, as Cinder takes it. */
+export function newVolumeBody(volume: NewCinderVolume) {
+  const { name, description, metadata, sizeGib, source, volumeType, availabilityZone } = volume;
+  return {
+    ...{ name, size: sizeGib },
+    ...(description != null && { description }),
+    ...(metadata !== undefined && { metadata }),
+    ...(source.kind === "image" && { imageRef: source.id }),
+    ...(source.kind === "snapshot" && { snapshot_id: source.id }),
+    ...(volumeType !== null && { volume_type: volumeType }),
+    ...(availabilityZone !== null && { availability_zone: availabilityZone }),
+  };
+}

@@ -3,8 +3,14 @@ import type { QemuMonitor } from "./qemu-guest.ts";
 /** A disk, a volume, or a file beneath one, that a guest's QEMU has open. */
 interface BlockNode {
   readonly "node-name": string;
+  /** The driver of its format, or `file` for the file itself. */
+  readonly drv?: string;
+  /** Its path, or a description of it in JSON. */
+  readonly file?: string;
   readonly image?: {
     readonly "virtual-size"?: number;
+    /** The name in its header of the file that it refers to. */
+    readonly "backing-filename"?: string;
     readonly "format-specific"?: { readonly data?: Readonly<Record<string, unknown>> };
   };
 }

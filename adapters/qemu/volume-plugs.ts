@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { hasExternalData, hasNode, removeNode } from "./block-nodes.ts";
+import { blockNodes, hasExternalData, removeNode } from "./block-nodes.ts";
 import type { VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
@@ -34,8 +34,7 @@ export async function plugVolume(
   fileOf: () => Promise<VolumeFile>,
 ): Promise<void> {
   const { volumeId, target, lun, isRoot, isShared = false } = volume;
-  const [nodes, device] = [nodesOf(volumeId), deviceOf(volumeId)];
-  const [node] = nodes;
+  const [[node], device] = [nodesOf(volumeId), deviceOf(volumeId)];
   if (await hasDevice(guest, device)) return;
   const file = await fileOf();
   if (isShared && file.format !== "raw")
@@ -44,7 +43,7 @@ export async function plugVolume(
       `volume ${volumeId} is a ${file.format} file, which only one guest can have at a time: use a raw one for a volume of several servers`,
     );
   // An agent that died in the middle left a node, perhaps with another path.
-  for (const untilMs = performance.now() + REMOVE_MS; !(await areRemoved(guest, nodes)); await delay(POLL_MS)) {
+  for (const untilMs = performance.now() + REMOVE_MS; !(await areRemoved(guest, volumeId)); await delay(POLL_MS)) {
     if (performance.now() > untilMs)
       throw new QemuError("state", `QEMU did not close a former file of volume ${volumeId} in ${REMOVE_MS / 1_000} s`);
   }
@@ -103,12 +102,12 @@ async function refuseExternalData(guest: QemuMonitor, node: string, volumeId: st
  * volume. Rejects with a QemuError if QEMU does not release it in time.
  */
 export async function unplugVolume(guest: QemuMonitor, volumeId: string, signal: AbortSignal): Promise<void> {
-  const [nodes, device] = [nodesOf(volumeId), deviceOf(volumeId)];
+  const device = deviceOf(volumeId);
   const untilMs = performance.now() + UNPLUG_MS;
   // A device that is asked to go once more, because an earlier process has asked already, refuses that while it goes.
   if (await hasDevice(guest, device)) await unlessRefused(guest.execute("device_del", { id: device }));
   for (;;) {
-    if (!(await hasDevice(guest, device)) && (await areRemoved(guest, nodes))) return;
+    if (!(await hasDevice(guest, device)) && (await areRemoved(guest, volumeId))) return;
     signal.throwIfAborted();
     if (performance.now() > untilMs)
       throw new QemuError("state", `QEMU did not release volume ${volumeId} within ${UNPLUG_MS / 1_000} s`);
@@ -122,13 +121,18 @@ export async function hasDevice(guest: QemuMonitor, device: string): Promise<boo
   return devices.some(({ name }) => name === device);
 }
 
-/** Whether the nodes are gone. QEMU refuses to remove one for a moment after its device has gone. */
-async function areRemoved(guest: QemuMonitor, nodes: readonly string[]): Promise<boolean> {
-  for (const node of nodes) {
-    if (await hasNode(guest, node)) await unlessRefused(guest.execute("blockdev-del", { "node-name": node }));
-    if (await hasNode(guest, node)) return false;
-  }
-  return true;
+/** Whether the volume's nodes are gone. QEMU refuses to remove one for a moment after its device has gone, and while another one refers to it. */
+async function areRemoved(guest: QemuMonitor, volumeId: string): Promise<boolean> {
+  for (const node of await volumeNodesIn(guest, volumeId))
+    await unlessRefused(guest.execute("blockdev-del", { "node-name": node }));
+  return (await volumeNodesIn(guest, volumeId)).length === 0;
+}
+
+/** The names of all nodes of the volume that QEMU has: those of `nodesOf`, and those of files that it got by snapshots. */
+export async function volumeNodesIn(guest: QemuMonitor, volumeId: string): Promise<readonly string[]> {
+  const [first] = nodesOf(volumeId);
+  const names = (await blockNodes(guest)).map((one) => one["node-name"]);
+  return names.filter((name) => name === first || (name.startsWith(`${first}-`) && name.length === first.length + 2));
 }
 
 /** Ignores that QEMU refuses a command. */

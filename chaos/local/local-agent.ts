@@ -1,4 +1,4 @@
-import type { FakeGuest } from "../../services/compute-agent/fake-driver.ts";
+import type { FakeGuest } from "../../services/compute-agent/fake-guest.ts";
 import { LocalService } from "./local-service.ts";
 import type { ServiceSpec } from "./service-process.ts";
 

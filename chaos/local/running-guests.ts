@@ -1,5 +1,5 @@
 import type { RunningGuest } from "../../core/audit/facts.ts";
-import type { FakeGuest } from "../../services/compute-agent/fake-driver.ts";
+import type { FakeGuest } from "../../services/compute-agent/fake-guest.ts";
 import type { LocalAgent } from "./local-agent.ts";
 
 /** The running guests on the hosts of all agents that answer. */

@@ -21,5 +21,11 @@ export const VOLUME_STEP_VERBS = {
   ...{ mirror: "mirror-volume", pivot: "pivot-volume", keep: "keep-volume" },
   extend: "extend-volume",
 } as const;
+/**
+ * The words for the host's part in a snapshot of a volume that its guest uses: write to the new file from now on, go back to the former one, and merge files. Their messages name the
+ * volume and the snapshot.
+ */
+export const SNAPSHOT_STEP_VERBS = { switch: "switch-volume", return: "return-volume", merge: "merge-volume" } as const;
+export type SnapshotStep = keyof typeof SNAPSHOT_STEP_VERBS;
 export type VolumeStep = keyof typeof VOLUME_STEP_VERBS;
 export type PowerVerb = (typeof POWER_VERBS)[number];

@@ -82,6 +82,13 @@ export type MakeSnapshotOutcome =
   | { readonly kind: "forbidden"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
+export interface SnapshotReport {
+  readonly snapshotId: string;
+  readonly status: "creating" | "deleting" | "error" | "error_deleting";
+}
+
+export type SnapshotReportOutcome = { readonly kind: "taken" } | { readonly kind: "refused"; readonly why: string };
+
 export type RemoveOutcome =
   /** Cinder deletes it, which may take a while. */
   | { readonly kind: "deleting" }
@@ -229,6 +236,11 @@ export interface BlockStorage {
   createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome>;
   /** Deletes a snapshot as its owner asks for it. Refused while Cinder still makes it. */
   removeSnapshot(id: string, by: AskedBy): Promise<RemoveOutcome>;
+  /**
+   * Tells Cinder what has become of the part of a guest's host in a snapshot that Cinder makes or deletes: done (`creating`, `deleting`), or failed (`error`, `error_deleting`). Repeatable.
+   * Refused if Cinder does not wait for that.
+   */
+  reportSnapshot(report: SnapshotReport): Promise<SnapshotReportOutcome>;
   /** Makes a volume. Not repeatable: each call makes another one. After `unreachable`, `volumesNamed` may show that it was made. */
   createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome>;
   /** Deletes a volume as its owner asks for it. */

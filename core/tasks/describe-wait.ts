@@ -41,11 +41,16 @@ const TOLD: Partial<Record<Stage, string>> = {
   pivoting: "use the other volume",
   unmirroring: "stop copying a volume that could not be replaced",
   unpivoting: "stop copying a volume that could not be replaced",
+  switching: "let the guest write to the new file of a snapshot",
+  returning: "let the guest write to its former file, since the snapshot was given up",
+  merging: "merge the files of a snapshot that is deleted",
 };
 const ASKED_OF_CINDER: Partial<Record<Stage, string>> = {
   reimaging: "fill the server's boot volume with the image",
   completing: "let the other volume take the place of the server's volume",
   "calling-off": "end the replacement of the server's volume",
+  announcing: "go on with the snapshot, in which the host has done its part",
+  denying: "give the snapshot up, in which the host has not done its part",
 };
 
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */

@@ -13,6 +13,7 @@ const operation = {
     migrationUuid: taskId(7),
     fenceWaived: false,
     rescueImage: undefined,
+    snapshot: undefined,
     volume: undefined,
   },
 };

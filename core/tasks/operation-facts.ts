@@ -1,5 +1,5 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec, ServerVolume, VolumeSnapshot } from "../../proto/gen/berth/shared.ts";
 import { assert } from "../assert.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import { itemsOf, type MoveParties } from "./move-change.ts";
@@ -39,6 +39,8 @@ export interface OperationFacts {
   readonly rescueImage: RescueImage | null;
   /** Only for attaching, detaching, extending, replacing and reimaging a volume. The volume of a reimage has the id of the image as its `imageRef`. */
   readonly volume: ServerVolume | null;
+  /** Only for making and deleting a snapshot of a volume. */
+  readonly snapshot: VolumeSnapshot | null;
 }
 
 /** Asserts that the task is an operation. */
@@ -65,6 +67,7 @@ export function factsOf(task: Task): OperationFacts {
     fenceWaived: operation.fenceWaived,
     rescueImage: operation.rescueImage ?? null,
     volume: operation.volume ?? null,
+    snapshot: operation.snapshot ?? null,
   };
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { OPERATION_KINDS, OPERATIONS, type OperationDefinition } from "./operation-kinds.ts";
+import type { OperationDefinition } from "./operation-definition.ts";
+import { OPERATION_KINDS, OPERATIONS } from "./operation-kinds.ts";
 import { POWER } from "./operation-routes.ts";
 
 const kindsThat = (holds: (definition: OperationDefinition) => boolean) =>

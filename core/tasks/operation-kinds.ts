@@ -1,12 +1,6 @@
-import type { PowerVerb } from "../agent/power-verbs.ts";
+import type { OperationCourse, OperationDefinition } from "./operation-definition.ts";
 import {
-  type Ask,
-  ATTACHING,
-  ATTACHING_OFFLOADED,
   CONFIRMING,
-  DETACHING,
-  DETACHING_OFFLOADED,
-  EXTENDING,
   FROM_NOWHERE,
   IMAGING,
   KEEPING_SOURCE,
@@ -16,65 +10,24 @@ import {
   OFFLOADING,
   POWER,
   REIMAGING,
-  REPLACING,
   RESCUING,
   REVERTING,
-  type Route,
-  SETTLING,
   SNAPSHOTTING,
-  STATING_OTHER,
-  STATING_OWN,
   UNRESCUING,
 } from "./operation-routes.ts";
 import {
   CONFIRMING_MOVE,
-  EXTENDING_VOLUME,
-  type FinalStatus,
-  GAINING_VOLUME,
-  GAINING_VOLUME_OFFLOADED,
   IN_PLACE,
   LEAVING_HOST,
   LEAVING_IMAGE,
-  LOSING_VOLUME,
-  LOSING_VOLUME_OFFLOADED,
   MOVING,
   MOVING_FROM_FENCED,
   MOVING_FROM_NOWHERE,
   MOVING_LIVE,
   MOVING_UNCONFIRMED,
-  type OperationTraits,
-  REPLACING_VOLUME,
   REVERTING_MOVE,
-  SETTLING_VOLUME,
-  STATING_VOLUME,
-  type TaskStates,
 } from "./operation-traits.ts";
-import type { ServerStatus } from "./server.ts";
-
-/** The course of an operation: from which statuses to which, and what is shown meanwhile. */
-interface OperationCourse {
-  /** The statuses from which the operation may begin. Source: the instance actions of Nova's compute API. */
-  readonly allowedFrom: readonly ServerStatus[];
-  readonly finalStatus: FinalStatus;
-  /** The task states that the Compute API shows while the operation runs. Source: Nova's task_states. */
-  readonly taskStates: TaskStates;
-}
-
-/** Everything that distinguishes one kind of operation. A route that asks for power needs the verb that the agent is asked for. */
-export type OperationDefinition = OperationTraits &
-  OperationCourse &
-  (
-    | { readonly route: Route<Exclude<Ask, "power">>; readonly verb: null }
-    | { readonly route: Route; readonly verb: PowerVerb }
-  );
-
-/** The course of every operation that settles which of two volumes a guest uses. */
-const SETTLES = {
-  verb: null,
-  allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
-  finalStatus: "as-before",
-  taskStates: { any: "settling_volume" },
-} as const satisfies OperationCourse & { readonly verb: null };
+import { VOLUME_KINDS } from "./volume-kinds.ts";
 
 /** The course of every move that waits for its confirmation. */
 const RESIZES = {
@@ -305,59 +258,7 @@ const DEFINITIONS = {
     finalStatus: "ACTIVE",
     taskStates: { any: "restoring" },
   },
-  "attach-volume": {
-    ...GAINING_VOLUME,
-    route: ATTACHING,
-    verb: null,
-    // Nova allows it in VERIFY_RESIZE, too, where a revert would bring back the server's volumes as they were before the move.
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED"],
-    finalStatus: "as-before",
-    taskStates: { any: "attaching_volume" },
-  },
-  "detach-volume": {
-    ...LOSING_VOLUME,
-    route: DETACHING,
-    verb: null,
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED"],
-    finalStatus: "as-before",
-    taskStates: { any: "detaching_volume" },
-  },
-  "attach-volume-offloaded": {
-    ...GAINING_VOLUME_OFFLOADED,
-    route: ATTACHING_OFFLOADED,
-    verb: null,
-    allowedFrom: ["SHELVED_OFFLOADED"],
-    finalStatus: "as-before",
-    taskStates: { any: "attaching_volume" },
-  },
-  "detach-volume-offloaded": {
-    ...LOSING_VOLUME_OFFLOADED,
-    route: DETACHING_OFFLOADED,
-    verb: null,
-    allowedFrom: ["SHELVED_OFFLOADED"],
-    finalStatus: "as-before",
-    taskStates: { any: "detaching_volume" },
-  },
-  "extend-volume": {
-    ...EXTENDING_VOLUME,
-    route: EXTENDING,
-    verb: null,
-    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "RESCUE"],
-    finalStatus: "as-before",
-    taskStates: { any: "extending_volume" },
-  },
-  "swap-volume": {
-    ...REPLACING_VOLUME,
-    route: REPLACING,
-    verb: null,
-    // Nova allows it in VERIFY_RESIZE, too, where a guest at the source may still need the volume.
-    allowedFrom: ["ACTIVE", "PAUSED"],
-    finalStatus: "as-before",
-    taskStates: { any: "swapping_volume" },
-  },
-  "settle-volume": { ...SETTLING_VOLUME, ...SETTLES, route: SETTLING },
-  "settle-volume-own": { ...STATING_VOLUME, ...SETTLES, route: STATING_OWN },
-  "settle-volume-other": { ...STATING_VOLUME, ...SETTLES, route: STATING_OTHER },
+  ...VOLUME_KINDS,
 } satisfies Readonly<Record<string, OperationDefinition>>;
 
 /** The operations that can be done to a server that was built. */

@@ -32,6 +32,7 @@ function worldOf(kind: OperationKind, change: Partial<Operation> = {}): Operatio
     migrationUuid: TASK,
     fenceWaived: false,
     rescueImage: undefined,
+    snapshot: undefined,
     volume: undefined,
     ...change,
   };

@@ -24,6 +24,11 @@ export const STAGES = [
   "unmirroring",
   "unpivoting",
   "calling-off",
+  "switching",
+  "announcing",
+  "returning",
+  "denying",
+  "merging",
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -65,6 +70,16 @@ export type Ask =
   | "complete-replacement"
   /** Cinder, and no host, is told that the task's volume stays what it was. */
   | "abandon-replacement"
+  /** The guest writes to the new file of the task's snapshot from now on. */
+  | "switch-volume"
+  /** The guest writes to the file from which it was to be switched, which gets what the new file has. */
+  | "return-volume"
+  /** The host merges files of the task's volume, so that Cinder can delete one of them with the snapshot. */
+  | "merge-volume"
+  /** Cinder, and no host, is told that the guest's part of the snapshot is done, and says whether it has gone on. */
+  | "announce-snapshot"
+  /** Cinder, and no host, is told that the guest's part of the snapshot has failed. */
+  | "deny-snapshot"
   /** Cinder, and no host, fills the task's volume with an image. */
   | "reimage-volume"
   | "nothing";
@@ -271,6 +286,24 @@ export const STATING_OWN = route([
 /** An operator has stated that the guest has used the other volume. If Cinder does not agree, nothing changes, and this can be repeated. */
 export const STATING_OTHER = route([
   ["completing", "complete-replacement", "succeed", "give-up", "completing", "completing"],
+]);
+
+/**
+ * Cinder has made a file that refers to the one to which the guest writes, and waits until the guest writes to the new one. If the host is fenced before it has answered, the
+ * new file is right in either case: whatever the guest has written is in it, or beneath it. So no later guest uses another one. If Cinder has given the snapshot up, it
+ * names the former file to later guests, so the guest goes back to that. If this cannot be done either, because the host was fenced, no guest is started until the two agree.
+ */
+export const SWITCHING = route([
+  ["switching", "switch-volume", "announcing", "returning", "switching", "announcing"],
+  ["announcing", "announce-snapshot", "succeed", "returning", "announcing", "announcing"],
+  ["returning", "return-volume", "denying", "returning", "returning", "lost"],
+  ["denying", "deny-snapshot", "give-up", "give-up", "denying", "denying"],
+]);
+/** Cinder deletes a file when it hears that it is merged, so it hears that only after the host has said so. Otherwise it keeps all files. */
+export const MERGING = route([
+  ["merging", "merge-volume", "announcing", "denying", "merging", "denying"],
+  ["announcing", "announce-snapshot", "succeed", "give-up", "announcing", "announcing"],
+  ["denying", "deny-snapshot", "give-up", "give-up", "denying", "denying"],
 ]);
 
 /** The source is destroyed only after the destination has said that it has the guest. */

@@ -171,6 +171,13 @@ export const REPLACING_VOLUME = {
   endsReplacement: true,
 } as const satisfies OperationTraits;
 
+/** From then on, no guest of the server uses another file of the volume. */
+export const SWITCHING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "with-volume",
+  newSpecAt: ["succeed", "lost"],
+} as const satisfies OperationTraits;
+
 /** The spec has said so far that nobody knows which of two volumes the guest uses. If this does not end, it goes on saying so. */
 export const SETTLING_VOLUME = {
   ...IN_PLACE,

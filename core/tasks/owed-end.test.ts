@@ -17,7 +17,7 @@ function record(kind: OperationKind, stage: string, volume = VOLUME): TaskRecord
       source: undefined,
       destination: undefined,
     },
-    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume },
   };
   return {
     ...{ task: { id: taskId(1), server: serverSpec(1), work: { $case: "operate", value } }, kind: "operate" },

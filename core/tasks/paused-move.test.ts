@@ -14,7 +14,7 @@ function worldOf(kind: OperationKind, statusBefore: string): OperationWorld {
   const value: Operation = {
     ...{ kind, statusBefore, before: serverSpec(1), selections: [selectionOf(1)], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items: [], mappings: {} } },
-    ...{ migrationUuid: TASK, fenceWaived: false, rescueImage: undefined, volume: undefined },
+    ...{ migrationUuid: TASK, fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
   };
   return { facts: factsOf({ id: TASK, server: serverSpec(1), work: { $case: "operate", value } }), unseenMs: 5_000 };
 }

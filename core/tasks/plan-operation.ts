@@ -1,5 +1,5 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec, ServerVolume, VolumeSnapshot } from "../../proto/gen/berth/shared.ts";
 import { STOP_CAUSES } from "../agent/stop-cause.ts";
 import { assert } from "../assert.ts";
 import type { Holding } from "../ledger/holding.ts";
@@ -35,8 +35,10 @@ export interface OperationRequest {
   readonly followsGuest?: boolean;
   /** For a rescue: the image from which the guest is booted. */
   readonly rescueImage?: RescueImage | undefined;
-  /** For attaching, detaching, extending, replacing and reimaging a volume. */
+  /** For attaching, detaching, extending, replacing and reimaging a volume, and for snapshots of one. */
   readonly volume?: ServerVolume | undefined;
+  /** For making and deleting a snapshot of the volume. */
+  readonly snapshot?: VolumeSnapshot | undefined;
   /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;
 }
@@ -86,7 +88,7 @@ export function planOperation(request: OperationRequest): PlannedOperation {
 
 function newSpecOf({ kind, server, after, volume }: OperationRequest, { before }: Operation): ServerSpec {
   const { newSpec } = OPERATIONS[kind];
-  const requested = after ?? server.spec;
+  const requested = withFiles(kind, after ?? server.spec);
   switch (newSpec) {
     case "requested":
       return requested;
@@ -99,6 +101,18 @@ function newSpecOf({ kind, server, after, volume }: OperationRequest, { before }
   }
 }
 
+/**
+ * Without an attachment of a host, Cinder makes and deletes snapshots alone. So it decides which files are used by a server that has been on no host, or whose boot volume it takes from
+ * the host to fill it.
+ */
+function withFiles(kind: OperationKind, spec: ServerSpec): ServerSpec {
+  if (OPERATIONS[kind].source !== "none" && kind !== "reimage") return spec;
+  return {
+    ...spec,
+    volumes: spec.volumes.map((one) => (kind === "reimage" && !one.isRoot ? one : { ...one, file: "" })),
+  };
+}
+
 function changing({
   taskId,
   kind,
@@ -108,6 +122,7 @@ function changing({
   fenceWaived = false,
   rescueImage,
   volume,
+  snapshot,
 }: OperationRequest): Operation {
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   const source =
@@ -125,6 +140,7 @@ function changing({
     fenceWaived,
     rescueImage,
     volume,
+    snapshot,
   };
 }
 
@@ -143,5 +159,6 @@ function settling(kind: OperationKind, migration: ReadableMigration): Operation 
     fenceWaived: false,
     rescueImage: undefined,
     volume: undefined,
+    snapshot: undefined,
   };
 }

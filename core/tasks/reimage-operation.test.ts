@@ -14,7 +14,7 @@ function after(statusBefore: string, answers: readonly Kind[]): readonly unknown
   const operation = {
     ...{ kind: "reimage", source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } } },
     ...{ selections: [selectionOf(0)], destination: undefined, before: serverSpec(1), statusBefore },
-    ...{ migrationUuid: id, fenceWaived: false, rescueImage: undefined, volume: undefined },
+    ...{ migrationUuid: id, fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
   };
   const task: Task = { id, server: serverSpec(1), work: { $case: "operate", value: operation } };
   const world = { facts: factsOf(task), unseenMs: 5_000 };

@@ -15,6 +15,7 @@ function worldOf(kind: "rescue" | "unrescue", statusBefore: ServerStatus): Opera
     ...{
       migrationUuid: "",
       fenceWaived: false,
+      snapshot: undefined,
       rescueImage: { imageRef: "rescue", imageProperties: {} },
       volume: undefined,
     },

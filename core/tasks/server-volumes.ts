@@ -1,4 +1,4 @@
-import type { ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { ServerSpec, ServerVolume, VolumeFile } from "../../proto/gen/berth/shared.ts";
 
 /** Whether the server boots from a volume instead of a local disk. */
 export function bootsFromVolume({ volumes }: Pick<ServerSpec, "volumes">): boolean {
@@ -33,3 +33,7 @@ export const withoutReplacement = (volume: ServerVolume): ServerVolume =>
 
 /** The volume without the way in which a host reaches it, which is the affair of that host's driver alone, and may hold secrets. */
 export const withoutConnection = (volume: ServerVolume): ServerVolume => ({ ...volume, connection: "" });
+
+/** The files that a guest of the server must use, of those volumes of which snapshots were made while a guest used them. */
+export const filesOf = ({ volumes }: Pick<ServerSpec, "volumes">): VolumeFile[] =>
+  volumes.filter(({ file }) => file !== "").map(({ volumeId, file }) => ({ volumeId, file }));

@@ -11,6 +11,7 @@ function worldOf(kind: OperationKind): OperationWorld {
     ...{ selections: [selectionOf(1), selectionOf(2)], destination: undefined, before: serverSpec(1) },
     ...{ statusBefore: "ACTIVE", migrationUuid: taskId(7), fenceWaived: false, rescueImage: undefined },
     volume: undefined,
+    snapshot: undefined,
   };
   const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
   return { facts: factsOf(task), unseenMs: 5_000 };

@@ -33,6 +33,11 @@ const STARTED: Readonly<
   "keep-volume": null,
   "complete-replacement": null,
   "abandon-replacement": null,
+  "switch-volume": null,
+  "return-volume": null,
+  "merge-volume": null,
+  "announce-snapshot": null,
+  "deny-snapshot": null,
   "reimage-volume": null,
   nothing: null,
 };

@@ -20,7 +20,7 @@ function worldOf(kind: Kind, other = OTHER): OperationWorld {
   const value = {
     ...{ kind, statusBefore, before, selections: [], destination: undefined },
     source: isOffloaded ? undefined : { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
-    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: VOLUME },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: VOLUME },
   };
   const server = { ...before, volumes: volumesAfter(before.volumes, attaches, VOLUME) };
   return { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
@@ -69,7 +69,7 @@ test("a server's spec has the new size of a volume that has grown, once its host
   const value = {
     ...{ kind: "extend-volume", statusBefore: "ACTIVE", before, selections: [], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
-    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: grown },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: grown },
   };
   const server = { ...before, volumes: volumesAfter(before.volumes, true, grown) };
   const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
@@ -122,7 +122,7 @@ function swapping(other = OTHER) {
   const value = {
     ...{ kind: "swap-volume", statusBefore: "ACTIVE", before, selections: [], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
-    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume },
   };
   const server = { ...before, volumes: volumesAfter(before.volumes, true, volume) };
   const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
@@ -173,7 +173,7 @@ describe("a volume of which nobody knows whether the guest uses it", () => {
     const value = {
       ...{ kind, statusBefore: "ERROR", before, selections: [], destination: undefined },
       source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
-      ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: doubtful },
+      ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: doubtful },
     };
     const server = { ...before, volumes: volumesAfter(before.volumes, true, doubtful) };
     const world = { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };

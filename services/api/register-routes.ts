@@ -39,6 +39,7 @@ import { CinderProxiedVolumes } from "./compute/volume-proxies/cinder-proxied-vo
 import { OwnProxiedVolumes } from "./compute/volume-proxies/own-proxied-volumes.ts";
 import type { ProxiedVolumes } from "./compute/volume-proxies/proxied-volumes.ts";
 import { registerSnapshotProxies, registerVolumeProxies } from "./compute/volume-proxies/volume-proxy-routes.ts";
+import { registerAssistedSnapshotRoutes } from "./compute/volume-snapshots/assisted-snapshot-routes.ts";
 import { type Dashboard, registerDashboard } from "./dashboard/register-dashboard.ts";
 import type { Http } from "./http/create-http.ts";
 import { registerDocument } from "./http/document-route.ts";
@@ -178,6 +179,7 @@ const registerServersWithNeighbours: RegisterRoutes = (scope, prefix, deps, part
     registerAttachmentRoutes(scope, parts.server, routeOptions(prefix, parts, settings));
   if (parts.server.neutron !== null) registerInterfaceRoutes(scope, parts.server);
   registerExternalEventRoutes(scope, parts.server);
+  registerAssistedSnapshotRoutes(scope, parts.server);
 };
 
 /** Returns what the proxies of the Block Storage API show: Berth's own volumes, those of Cinder, or null for none. */
@@ -234,6 +236,7 @@ const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) =>
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);
+  registerAssistedSnapshotRoutes(scope, server);
   registerHypervisorRoutes(scope, server, options);
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, SnapshotStep, VolumeStep } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
@@ -10,6 +10,8 @@ import type {
   RescueImage,
   ServerSpec,
   ServerVolume,
+  VolumeFile,
+  VolumeSnapshot,
 } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
@@ -79,6 +81,7 @@ export type FoundPower =
  * - `inject-nmi`: a guest that runs or is paused can be sent a non-maskable interrupt, at which its kernel may dump its memory.
  * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
  * - `change-volumes`: a volume of a guest that runs can be replaced by another one with the same content, and can grow.
+ * - `volume-snapshots`: the host can do its part in making and deleting snapshots of volumes that guests use.
  * - `interfaces`: a guest's interfaces can be changed after it was built, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
  * - `trusted-certs`: the signature of a guest's image is checked with the certificates that its server names.
@@ -92,6 +95,7 @@ export type DriverCapability =
   | "inject-nmi"
   | "volumes"
   | "change-volumes"
+  | "volume-snapshots"
   | "interfaces"
   | "serial-console"
   | "trusted-certs"
@@ -112,6 +116,9 @@ export const NO_VOLUMES = "the host's driver cannot attach volumes";
 
 /** The refusal of a change of a volume by a host whose driver lacks the capability `change-volumes`. */
 export const NO_VOLUME_CHANGES = "the host's driver cannot change volumes";
+
+/** The refusal of a snapshot of a volume by a host whose driver lacks the capability `volume-snapshots`. */
+export const NO_VOLUME_SNAPSHOTS = "the host's driver cannot make or delete snapshots of volumes that guests use";
 
 /** The refusal of certificates by a host whose driver lacks the capability `trusted-certs`. Source: `_check_trusted_certs` of Nova's compute manager. */
 export const NO_TRUSTED_CERTS =
@@ -215,6 +222,25 @@ export interface Driver {
    * - `keep` ends the copying, and resolves when the guest uses its own volume alone. Rejects if the guest uses the other one.
    */
   changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void>;
+  /**
+   * The host's part in a snapshot of a volume in Cinder that a guest uses, whose files lie beside each other. `connection` names the file that Cinder takes for the one to which the guest
+   * writes; a guest that writes to another one is left as it is, and the call rejects. Each step may be repeated. Absent in a driver without the capability `volume-snapshots`.
+   * - `switch`: the guest writes to `newFile` from now on, also at its next start. That file refers to the one before. When this fails, the guest writes to one of them.
+   * - `return`: the guest writes to the former file again, which has what the new one has. Does nothing if the guest does not write to `newFile`. `connection` is empty.
+   * - `merge`: what `fileToMerge` has goes into `mergeTarget`, or, if that is empty, what lies between `fileToMerge` and the guest's file goes into the latter. When it resolves, the guest
+   *   uses none of the files without which it can do.
+   */
+  snapshotVolume?(
+    guest: GuestName,
+    volume: ServerVolume,
+    order: { readonly snapshot: VolumeSnapshot; readonly step: SnapshotStep },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /**
+   * Makes sure that a guest uses these files for its volumes when it starts next. A file that refers to the one that the guest has is taken; the call rejects for any other one, and the
+   * guest is not started then. Absent in a driver without the capability `volume-snapshots`.
+   */
+  useFiles?(guest: GuestName, files: readonly VolumeFile[], signal: AbortSignal): Promise<void>;
   /**
    * Gives the guest these interfaces and no others. Those that it has already stay as they are, without an interruption. A guest that does not run has
    * them from its next start. Rejects if the guest does not release one in time; when this fails, the guest may have any of the old and the new ones.

@@ -2,11 +2,9 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
-import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
 import { MULTIATTACH_TRAIT } from "../../core/scheduling/request/asked.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
-import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { RescueImage, ServerVolume, VolumeFile } from "../../proto/gen/berth/shared.ts";
 import type {
   AdoptedGuest,
   Driver,
@@ -19,11 +17,13 @@ import type {
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
 import { allPorts, devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
+import type { FakeDriverOptions } from "./fake-driver-options.ts";
 import { failureOf } from "./fake-failure.ts";
+import { type FakeGuest, type StoredGuest, shownGuest } from "./fake-guest.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { BOOTED_FROM, type FakePower, POWER_AFTER, REFUSED_IN_RESCUE, withoutPower } from "./fake-power.ts";
 import { progressAt } from "./fake-progress.ts";
-import { type FakeReplacements, replacementsAfter } from "./fake-replacements.ts";
+import { replacementsAfter } from "./fake-replacements.ts";
 import {
   type FailingCall,
   type FakeOutcome,
@@ -32,59 +32,25 @@ import {
   type SlowCall,
   scriptOf,
 } from "./fake-script.ts";
+import {
+  type FakeFiles,
+  type FakeShare,
+  filesAfter,
+  filesOfVolumes,
+  filesWanted,
+  NO_SHARE,
+} from "./fake-volume-files.ts";
 import type { GuestName } from "./journal.ts";
 import { leftBuild } from "./left-build.ts";
-import type { MetalNodes } from "./metal-nodes.ts";
-
-/** A guest of the fake driver. */
-export type FakeGuest = GuestName & {
-  readonly running: boolean;
-  /** It runs from a rescue image. */
-  readonly rescued?: true;
-  /** It stopped without an order so recently that its server may still be ACTIVE. */
-  readonly justEnded?: true;
-  /** The ids of its volumes, sorted, if it has any. */
-  readonly volumes?: readonly string[];
-  /** The other volumes that it uses in the place of its own, or that are copies of these. */
-  readonly replacements?: FakeReplacements;
-  /** The ids of the ports of its interfaces, if it has any. */
-  readonly interfaces?: readonly string[];
-  /** The devices that its claim names, if it names any. */
-  readonly devices?: readonly ClaimedDevices[];
-};
-
-type StoredGuest = Omit<FakeGuest, "running" | "rescued" | "justEnded"> & {
-  readonly power: FakePower;
-  readonly endedAtMs?: number;
-  readonly vcpus?: number;
-};
-/** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
-const ENDED_JUST_MS = 30_000;
-
-export interface FakeDriverOptions {
-  readonly clock: Clock;
-  /** Decides which builds get the scripted outcome when a script has a `probability`. */
-  readonly seed: number;
-  /** The scripts of hosts that have one, by host. */
-  readonly scripts: ReadonlyMap<string, FakeScript>;
-  /** Whether servers' metadata, which their owners write, may also contain a script. */
-  readonly byMetadata: boolean;
-  /** Ends the agent's process immediately. */
-  readonly crash: () => void;
-  /** Drops all connections to conductors. */
-  readonly loseConnections: () => void;
-  /** The hosts that are bare metal nodes. None if absent. */
-  readonly nodes?: MetalNodes;
-}
 
 const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "change-volumes", "serial-console"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "change-volumes"],
     // Its guests boot from no image, so there is no signature that could be wrong.
-    ...["display", "interfaces", "trusted-certs"],
+    ...["display", "interfaces", "trusted-certs", "serial-console", "volume-snapshots"],
   ] as const);
   /** Tests and simulations give hosts the other traits that they need in the hosts' own configuration. */
   readonly traits = [MULTIATTACH_TRAIT];
@@ -125,21 +91,8 @@ export class FakeDriver implements Driver {
 
   /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
-    const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
-    return [...this.#guests.values()].map(
-      ({ power, endedAtMs, volumes = [], interfaces = [], devices = [], vcpus: _, ...name }) => {
-        const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
-        return {
-          ...name,
-          running: runsNow(power),
-          ...(power === "rescued" ? { rescued: true } : {}),
-          ...(justEnded ? { justEnded } : {}),
-          ...(volumes.length > 0 ? { volumes } : {}),
-          ...(interfaces.length > 0 ? { interfaces } : {}),
-          ...(devices.length > 0 ? { devices } : {}),
-        };
-      },
-    );
+    const nowMs = this.#options.clock.monotonic();
+    return [...this.#guests.values()].map((guest) => shownGuest(guest, nowMs));
   }
 
   /** Stops every guest, as when the hosts lose their power. */
@@ -152,7 +105,8 @@ export class FakeDriver implements Driver {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
       const power = state === "prepared" ? "stopped" : isDown ? withoutPower(state) : state;
-      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes) });
+      const { files = {} } = this.#guests.get(keyOf(guest)) ?? {};
+      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes), files });
       this.#options.nodes?.powered(guest, runsNow(power));
     }
     this.#options.nodes?.adopt(guests, lost);
@@ -180,7 +134,14 @@ export class FakeDriver implements Driver {
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", ...devicesOf(order) });
+      this.#guests.set(keyOf(order), {
+        host,
+        serverUuid,
+        attemptId,
+        power: "stopped",
+        ...devicesOf(order),
+        files: filesOfVolumes(order.server.volumes, this.#share),
+      });
     }
     if (outcome !== "prepared") return failureOf(outcome, script);
     return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
@@ -200,6 +161,7 @@ export class FakeDriver implements Driver {
     if (verb === "inject-nmi" && !runsNow(power) && power !== "paused") throw new Error("the guest does not run");
     if (verb === "reboot" || verb === "hard-reboot") this.#consoles.boot(guest);
     if (verb === "hard-reboot" && wanted != null) this.#change(guest, () => ({ interfaces: portsOf(wanted) }));
+    if (verb === "hard-reboot") this.#setPower(guest, "stopped");
     if (verb !== "inject-nmi") this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
@@ -222,9 +184,12 @@ export class FakeDriver implements Driver {
     this.#images.add(imageId);
   }
 
-  async attachVolume(guest: GuestName, { volumeId }: ServerVolume, signal: AbortSignal): Promise<void> {
+  async attachVolume(guest: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "attach_ms", signal);
-    this.#change(guest, ({ volumes = [] }) => ({ volumes: [...new Set([...volumes, volumeId])].sort() }));
+    this.#change(guest, ({ volumes = [], files = {} }) => ({
+      volumes: [...new Set([...volumes, volume.volumeId])].sort(),
+      files: volumes.includes(volume.volumeId) ? files : { ...files, ...filesOfVolumes([volume], this.#share) },
+    }));
     if (this.#failsNow(guest, "attach_failures")) throw new Error("the guest has no free slot");
   }
 
@@ -238,6 +203,24 @@ export class FakeDriver implements Driver {
     await this.#take(guest, "replace_ms", signal);
     if (step !== "keep" && this.#failsNow(guest, "replace_failures")) throw new Error("the other volume is broken");
     this.#change(guest, (found) => ({ replacements: replacementsAfter(found, volume, step) }));
+  }
+
+  async snapshotVolume(
+    guest: GuestName,
+    volume: ServerVolume,
+    order: Parameters<typeof filesAfter>[2],
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#take(guest, "replace_ms", signal);
+    if (order.step !== "return" && this.#failsNow(guest, "replace_failures")) throw new Error("the storage is broken");
+    this.#change(guest, ({ files = {} }) => ({ files: filesAfter(files, volume, order, this.#share) }));
+  }
+
+  async useFiles(guest: GuestName, files: readonly VolumeFile[]): Promise<void> {
+    const found = this.#guests.get(keyOf(guest));
+    if (found === undefined) throw new Error("there is no such guest");
+    const next = filesWanted(found.files ?? {}, files, this.#share);
+    this.#guests.set(keyOf(guest), { ...found, nextFiles: next });
   }
 
   async setInterfaces(guest: GuestName, interfaces: FakeInterfaces, signal: AbortSignal): Promise<void> {
@@ -258,7 +241,19 @@ export class FakeDriver implements Driver {
   #change(guest: GuestName, change: (found: StoredGuest) => Partial<StoredGuest>): void {
     const found = this.#guests.get(keyOf(guest));
     if (found === undefined) throw new Error("there is no such guest");
-    this.#guests.set(keyOf(guest), { ...found, ...change(found) });
+    const changed = { ...found, ...change(found) };
+    this.#guests.set(keyOf(guest), changed);
+    if (runsNow(found.power)) this.#open(guest, found.files, changed.files);
+  }
+
+  /** Tells the storage of the files to which a guest that runs writes from now on. */
+  #open({ serverUuid }: GuestName, before: FakeFiles = {}, now: FakeFiles = {}): void {
+    for (const [id, chain] of Object.entries(now))
+      if (before[id]?.[0] !== chain[0]) this.#share.opened(chain, serverUuid);
+  }
+
+  get #share(): FakeShare {
+    return this.#options.share ?? NO_SHARE;
   }
 
   /** The ids of the images that were made from guests. */
@@ -296,8 +291,12 @@ export class FakeDriver implements Driver {
   #setPower(name: GuestName, power: FakePower): void {
     const found = this.#guests.get(keyOf(name));
     if (found === undefined) throw new Error("there is no such guest");
-    const { endedAtMs: _, ...kept } = found;
-    this.#guests.set(keyOf(name), { ...kept, power });
+    const { endedAtMs: _, nextFiles, ...kept } = found;
+    const begins = runsNow(power) && !runsNow(found.power) && found.power !== "paused";
+    const files = begins ? (nextFiles ?? kept.files) : kept.files;
+    const next = nextFiles === undefined || begins ? {} : { nextFiles };
+    this.#guests.set(keyOf(name), { ...kept, power, ...(files && { files }), ...next });
+    if (begins) this.#open(name, {}, files);
     this.#options.nodes?.powered(name, runsNow(power));
     if (!runsNow(power) && power !== "paused") this.#consoles.end(name);
     if (power === "running" && BOOTED_FROM.includes(found.power)) this.#consoles.boot(name);

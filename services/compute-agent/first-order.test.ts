@@ -15,7 +15,7 @@ test("a guest whose first order is a hard reboot has its server's interfaces bef
   const disk: MemoryDisk = { records: [{ kind: "guest", ...NAME, state: "prepared", atMs: 1 }] };
   const { orders, stream, answers } = await openGuestOrders(disk, { driver, clock: systemClock });
   const interfaces = { interfaces: [{ portId: "one", macAddress: "02:00:00:00:00:01", slot: 0 }] };
-  const none = { imageId: "", rescueImage: undefined, volume: undefined };
+  const none = { imageId: "", snapshot: undefined, files: [], rescueImage: undefined, volume: undefined };
   orders.power({ ...NAME, verb: "hard-reboot", orderId: "o/1", revision: 1, ...none, interfaces }, stream);
   await eventually("the answer", () => answers.length === 1);
   expect(driver.calls).toEqual(["interfaces one", "first start"]);

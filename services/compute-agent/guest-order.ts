@@ -1,8 +1,14 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { PowerVerb, VolumeStep } from "../../core/agent/power-verbs.ts";
+import type { PowerVerb, SnapshotStep, VolumeStep } from "../../core/agent/power-verbs.ts";
 import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
-import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type {
+  GuestInterface,
+  RescueImage,
+  ServerVolume,
+  VolumeFile,
+  VolumeSnapshot,
+} from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
@@ -22,7 +28,15 @@ export interface GuestOrder {
     | { readonly kind: "attach"; readonly volume: ServerVolume }
     | { readonly kind: "detach"; readonly volume: ServerVolume }
     | { readonly kind: "replace"; readonly volume: ServerVolume; readonly step: VolumeStep }
+    | {
+        readonly kind: "volume-snapshot";
+        readonly volume: ServerVolume;
+        readonly snapshot: VolumeSnapshot;
+        readonly step: SnapshotStep;
+      }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
+  /** The files that the guest must use for its volumes when it runs. Those of volumes that are not named stay what they are. */
+  readonly files: readonly VolumeFile[];
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
   /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. `devices` connect the guest's direct ports. */
@@ -52,6 +66,7 @@ export function orderOfStart(message: Start): GuestOrder {
     id: `start/${message.revision}`,
     revision: message.revision,
     work: { kind: "start", interfaces: message.interfaces?.interfaces ?? null },
+    files: message.files,
     goal: "running",
     answer: (to, failed) => {
       const nothing = { failure: FailureKind.FAILURE_KIND_UNSPECIFIED, reason: "" };
@@ -67,30 +82,57 @@ export function orderOfPower(message: Power, verb: PowerVerb): GuestOrder {
   const { orderId: id, revision } = message;
   const goal = STATE_AFTER[verb];
   const work = { kind: "power", verb, interfaces: message.interfaces?.interfaces ?? null } as const;
-  return { name: nameOf(message), id, revision, work, goal, answer: answering(message) };
+  return { name: nameOf(message), id, revision, work, files: message.files, goal, answer: answering(message) };
 }
 
 export function orderOfSnapshot(message: Power): GuestOrder {
   const { orderId: id, revision, imageId } = message;
   const work = { kind: "snapshot", imageId } as const;
-  return { name: nameOf(message), id, revision, work, goal: null, answer: answering(message) };
+  return { name: nameOf(message), id, revision, work, files: [], goal: null, answer: answering(message) };
 }
 
 export function orderOfRescue(message: Power, image: RescueImage): GuestOrder {
   const { orderId: id, revision } = message;
   const work = { kind: "rescue", image } as const;
-  return { name: nameOf(message), id, revision, work, goal: "rescued", answer: answering(message) };
+  return {
+    name: nameOf(message),
+    id,
+    revision,
+    work,
+    files: message.files,
+    goal: "rescued",
+    answer: answering(message),
+  };
 }
 
 export function orderOfVolume(message: Power, kind: "attach" | "detach", volume: ServerVolume): GuestOrder {
   const { orderId: id, revision } = message;
-  return { name: nameOf(message), id, revision, work: { kind, volume }, goal: null, answer: answering(message) };
+  return {
+    name: nameOf(message),
+    id,
+    revision,
+    work: { kind, volume },
+    files: [],
+    goal: null,
+    answer: answering(message),
+  };
 }
 
 export function orderOfVolumeStep(message: Power, step: VolumeStep, volume: ServerVolume): GuestOrder {
   const { orderId: id, revision } = message;
   const work = { kind: "replace", volume, step } as const;
-  return { name: nameOf(message), id, revision, work, goal: null, answer: answering(message) };
+  return { name: nameOf(message), id, revision, work, files: [], goal: null, answer: answering(message) };
+}
+
+export function orderOfSnapshotStep(
+  message: Power,
+  step: SnapshotStep,
+  volume: ServerVolume,
+  snapshot: VolumeSnapshot,
+): GuestOrder {
+  const { orderId: id, revision } = message;
+  const work = { kind: "volume-snapshot", volume, snapshot, step } as const;
+  return { name: nameOf(message), id, revision, work, files: [], goal: null, answer: answering(message) };
 }
 
 export function orderOfHandOff(message: HandOff): GuestOrder {
@@ -100,7 +142,7 @@ export function orderOfHandOff(message: HandOff): GuestOrder {
   const asked = message.timeoutMs > 0 ? message.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX;
   const timeoutMs = Math.min(asked, HAND_OFF_TIMEOUT_MS_MAX);
   const work = { kind: "hand-off", order, timeoutMs } as const;
-  return { name, id: orderId, revision, work, goal: "stopped", answer: answering(message) };
+  return { name, id: orderId, revision, work, files: [], goal: "stopped", answer: answering(message) };
 }
 
 /** Answers an order whose message has an order id. */

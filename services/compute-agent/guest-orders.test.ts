@@ -34,13 +34,11 @@ async function open(clock: Clock = systemClock): Promise<void> {
   ({ store, observer, orders, stream, answers, reports } = await openGuestOrders(disk, { driver, clock }));
 }
 
+const NOTHING = { volume: undefined, interfaces: undefined, snapshot: undefined, files: [] };
 const RESCUE_IMAGE = { imageRef: "rescue", imageProperties: {} };
 const power = (verb: string, order: number, revision = order, imageId = "") => {
   const rescueImage = verb === "rescue" && imageId === "" ? RESCUE_IMAGE : undefined;
-  orders.power(
-    { ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage, volume: undefined, interfaces: undefined },
-    stream,
-  );
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage, ...NOTHING }, stream);
 };
 /** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
@@ -168,8 +166,7 @@ test("a guest that does not exist or was destroyed here obeys no order", async (
       revision: 1,
       imageId: "",
       rescueImage: undefined,
-      volume: undefined,
-      interfaces: undefined,
+      ...NOTHING,
     },
     stream,
   );
@@ -190,7 +187,7 @@ async function prepared(): Promise<void> {
   await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1 });
   await driver.adopt([{ ...NAME, state: "prepared" }]);
 }
-const start = (revision: number) => orders.start({ ...NAME, revision, interfaces: undefined }, stream);
+const start = (revision: number) => orders.start({ ...NAME, revision, interfaces: undefined, files: [] }, stream);
 const runs = () => driver.guests().some(({ running }) => running);
 
 test("an order that arrives during a start is carried out after it, and decides the final state", async () => {
@@ -379,7 +376,7 @@ test("a snapshot leaves the guest as it is, and a repeated order makes no second
 test("a snapshot of an image without an id, or of a guest that is gone, is refused", async () => {
   power("snapshot", 1, 1, "../x");
   const other = { ...NAME, attemptId: "t/9", verb: "snapshot", orderId: "o/2", revision: 2 };
-  orders.power({ ...other, imageId: IMAGE, rescueImage: undefined, volume: undefined, interfaces: undefined }, stream);
+  orders.power({ ...other, imageId: IMAGE, rescueImage: undefined, ...NOTHING }, stream);
   await answered(2);
   expect(answers.map(({ failed }) => failed)).toEqual(['"../x" is no image id', "there is no such guest"]);
   expect(driver.images()).toEqual([]);

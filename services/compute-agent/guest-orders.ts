@@ -9,7 +9,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import type { Driver } from "./driver.ts";
+import { type Driver, NO_VOLUME_SNAPSHOTS } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
@@ -190,6 +190,7 @@ export class GuestOrders {
   async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {
     const { driver } = this.#deps;
     const { name, work } = order;
+    if (order.files.length > 0) await this.#useFiles(order, signal);
     if (work.kind === "hand-off") {
       const tell = this.#tellProgress(order);
       await this.#call("handing over", work.timeoutMs, signal, name, (raised) =>
@@ -217,6 +218,11 @@ export class GuestOrders {
       const replace = (raised: AbortSignal) => driver.changeVolume(name, work.volume, work.step, raised);
       return this.#call("changing a volume", REPLACE_TIMEOUT_MS, signal, name, replace);
     }
+    if (work.kind === "volume-snapshot") {
+      const part = (raised: AbortSignal) =>
+        driver.snapshotVolume?.(name, work.volume, work, raised) ?? Promise.reject(new Error(NO_VOLUME_SNAPSHOTS));
+      return this.#call("a snapshot of a volume", REPLACE_TIMEOUT_MS, signal, name, part);
+    }
     const verb = work.kind === "start" ? "start" : work.verb;
     const interfaces = driver.capabilities.has("interfaces") ? work.interfaces : null;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
@@ -236,6 +242,15 @@ export class GuestOrders {
       const timeoutMs = hasMemory ? MEMORY_TIMEOUT_MS : POWER_TIMEOUT_MS;
       await this.#call(`the driver's ${verb}`, timeoutMs, signal, name, power);
     }
+  }
+
+  /** A guest that cannot have the files of its server's volumes is not started: it would lack what was written to them, or write to what another one needs. */
+  async #useFiles({ name, files, goal }: GuestOrder, signal: AbortSignal): Promise<void> {
+    if (goal === null || !runsNow(goal)) return;
+    const { driver } = this.#deps;
+    const use = (raised: AbortSignal) =>
+      driver.useFiles?.(name, files, raised) ?? Promise.reject(new Error(NO_VOLUME_SNAPSHOTS));
+    await this.#call("a look at a guest's volumes", POWER_TIMEOUT_MS, signal, name, use);
   }
 
   /** Gives the guest its server's interfaces before it starts. It starts all the same when that fails, since it may be needed without them. */

@@ -22,7 +22,14 @@ test.each([
   driver.losesAnswers = true;
   const disk = { records: [{ kind: "guest", ...NAME, state: "running", atMs: 1 } as const] };
   const { orders, stream, answers, store } = await openGuestOrders(disk, { driver, clock: systemClock });
-  const nothing = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined };
+  const nothing = {
+    imageId: "",
+    snapshot: undefined,
+    files: [],
+    rescueImage: undefined,
+    volume: undefined,
+    interfaces: undefined,
+  };
   orders.power({ ...NAME, ...nothing, verb: "start", orderId: "o/1", revision: 1 }, stream);
   await eventually("an answer", () => answers.length === 1);
   expect([answers[0]?.failed, store.guest(NAME.host, NAME.attemptId)?.state]).toEqual([failed, "running"]);

@@ -14,7 +14,14 @@ test("an interrupt in the middle of which the agent ended is not sent again, but
   await driver.adopt([{ ...NAME, state: "running" }]);
   const open = () => openGuestOrders(disk, { driver, clock: systemClock });
   const interrupt = ({ orders, stream }: Awaited<ReturnType<typeof open>>, order: number) => {
-    const nothing = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined };
+    const nothing = {
+      imageId: "",
+      snapshot: undefined,
+      files: [],
+      rescueImage: undefined,
+      volume: undefined,
+      interfaces: undefined,
+    };
     orders.power({ ...NAME, ...nothing, verb: "inject-nmi", orderId: `o/${order}`, revision: order }, stream);
   };
   const { power } = driver;

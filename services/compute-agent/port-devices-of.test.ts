@@ -37,7 +37,14 @@ test("names them also when an order is answered again, since the first answer ma
   Object.assign(driver, { pinningOf: () => ({ ...UNPINNED, devices: [{ kind: "pci", address: "v1", port }] }) });
   const disk: MemoryDisk = { records: [{ kind: "guest", ...GUEST, state: "running", atMs: 1 }] };
   const { orders, stream, answers } = await openGuestOrders(disk, { driver, clock: systemClock });
-  const none = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined };
+  const none = {
+    imageId: "",
+    snapshot: undefined,
+    files: [],
+    rescueImage: undefined,
+    volume: undefined,
+    interfaces: undefined,
+  };
   for (const [at, verb, revision] of [
     [1, "start", 1],
     [2, "start", 1],

@@ -4,17 +4,20 @@ import {
   POWER_VERBS,
   type PowerVerb,
   RESCUE_VERB,
+  SNAPSHOT_STEP_VERBS,
   SNAPSHOT_VERB,
+  type SnapshotStep,
   VOLUME_STEP_VERBS,
   type VolumeStep,
 } from "../../core/agent/power-verbs.ts";
 import type { Power } from "../../proto/gen/berth/agent.ts";
-import { type DriverCapability, NO_VOLUME_CHANGES, NO_VOLUMES } from "./driver.ts";
+import { type DriverCapability, NO_VOLUME_CHANGES, NO_VOLUME_SNAPSHOTS, NO_VOLUMES } from "./driver.ts";
 import {
   type GuestOrder,
   orderOfPower,
   orderOfRescue,
   orderOfSnapshot,
+  orderOfSnapshotStep,
   orderOfVolume,
   orderOfVolumeStep,
 } from "./guest-order.ts";
@@ -28,6 +31,8 @@ export function readPowerOrder(message: Power, capabilities: Capabilities): Gues
   if (message.verb === ATTACH_VERB || message.verb === DETACH_VERB) return readVolumeChange(message, capabilities);
   const step = volumeStep(message.verb);
   if (step !== null) return readVolumeStep(message, step, capabilities);
+  const part = snapshotStep(message.verb);
+  if (part !== null) return readSnapshotStep(message, part, capabilities);
   if ([RESCUE_VERB, "unrescue"].includes(message.verb) && !capabilities.has("rescue"))
     return "the host's driver cannot rescue guests";
   if (message.verb === RESCUE_VERB)
@@ -63,8 +68,24 @@ function readVolumeStep(message: Power, step: VolumeStep, capabilities: Capabili
   return capabilities.has("change-volumes") ? orderOfVolumeStep(message, step, volume) : NO_VOLUME_CHANGES;
 }
 
+function readSnapshotStep(message: Power, step: SnapshotStep, capabilities: Capabilities): GuestOrder | string {
+  const { volume, snapshot } = message;
+  if (volume === undefined || !isUuid(volume.volumeId)) return noVolumeId(volume?.volumeId);
+  if (!capabilities.has("volume-snapshots")) return NO_VOLUME_SNAPSHOTS;
+  if (snapshot === undefined) return "the order names no snapshot";
+  const { newFile, fileToMerge, mergeTarget } = snapshot;
+  const wrong = [newFile, fileToMerge, mergeTarget].find((file) => file !== "" && !isFileName(file));
+  if (wrong !== undefined) return `"${wrong.slice(0, 100)}" is no name of a file`;
+  if (newFile === "" && step !== "merge") return "the order names no new file";
+  return orderOfSnapshotStep(message, step, volume, snapshot);
+}
+
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
 const noVolumeId = (id = ""): string => `"${id.slice(0, 100)}" is no volume id`;
 const volumeStep = (verb: string): VolumeStep | null =>
   (Object.keys(VOLUME_STEP_VERBS) as readonly VolumeStep[]).find((step) => VOLUME_STEP_VERBS[step] === verb) ?? null;
+const snapshotStep = (verb: string): SnapshotStep | null =>
+  (Object.keys(SNAPSHOT_STEP_VERBS) as readonly SnapshotStep[]).find((step) => SNAPSHOT_STEP_VERBS[step] === verb) ??
+  null;
+const isFileName = (name: string): boolean => /^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/.test(name);
 const isUuid = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);

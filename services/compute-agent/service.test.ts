@@ -66,8 +66,9 @@ class WireConductor {
 
   order(what: "start" | "destroy", attempt: number, attemptId = `t${attempt}/0`): void {
     const value = { host: "h", serverUuid: serverSpec(attempt).uuid, attemptId };
+    const start = { ...value, revision: 0, interfaces: undefined, files: [] };
     if (what === "destroy") this.stream?.send({ body: { $case: "destroy", value } });
-    else this.stream?.send({ body: { $case: "start", value: { ...value, revision: 0, interfaces: undefined } } });
+    else this.stream?.send({ body: { $case: "start", value: start } });
   }
 
   state(attempt: number, state: GuestState): Promise<AttemptReport> {

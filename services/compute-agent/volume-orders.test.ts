@@ -42,6 +42,8 @@ const changeVolume = (verb: "attach-volume" | "detach-volume", order: number, vo
       orderId: `o/${order}`,
       revision: order,
       imageId: "",
+      snapshot: undefined,
+      files: [],
       rescueImage: undefined,
       interfaces: undefined,
       volume,
@@ -55,7 +57,18 @@ test("a volume is attached and detached, repeated orders are answered alike, and
   await answered(1);
   changeVolume("attach-volume", 1, VOLUME);
   const stop = { ...NAME, verb: "stop", orderId: "o/2", revision: 2 };
-  orders.power({ ...stop, imageId: "", rescueImage: undefined, interfaces: undefined, volume: undefined }, stream);
+  orders.power(
+    {
+      ...stop,
+      imageId: "",
+      snapshot: undefined,
+      files: [],
+      rescueImage: undefined,
+      interfaces: undefined,
+      volume: undefined,
+    },
+    stream,
+  );
   await answered(3);
   expect([answers.map(({ failed }) => failed), store.all()[0]?.state]).toEqual([["", "", ""], "stopped"]);
   expect(volumes()).toEqual([[VOLUME], [VOLUME.volumeId]]);
@@ -91,6 +104,8 @@ test("a guest that is gone has no volume: it cannot get one, and a detachment is
     ...NAME,
     attemptId: "t/9",
     imageId: "",
+    snapshot: undefined,
+    files: [],
     rescueImage: undefined,
     interfaces: undefined,
     volume: VOLUME,
@@ -109,6 +124,8 @@ test("a guest that the agent's journal has lost loses its volume all the same, a
     ...lost,
     verb: "detach-volume",
     imageId: "",
+    snapshot: undefined,
+    files: [],
     rescueImage: undefined,
     interfaces: undefined,
     volume: VOLUME,
@@ -139,6 +156,8 @@ test("a volume is not said to be detached from a guest that is being built", asy
     ...built,
     verb: "detach-volume",
     imageId: "",
+    snapshot: undefined,
+    files: [],
     rescueImage: undefined,
     interfaces: undefined,
     volume: VOLUME,

@@ -360,7 +360,7 @@ export class BuildRun implements TaskRun {
     const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.tenure.taskId, selection) };
     const stream = this.#ports.streamOf(host);
     if (what === "destroy") stream?.send({ body: { $case: "destroy", value } });
-    else stream?.send({ body: { $case: "start", value: { ...value, revision: 0, interfaces: undefined } } });
+    else stream?.send({ body: { $case: "start", value: { ...value, revision: 0, interfaces: undefined, files: [] } } });
   }
 
   #clear(selection: number): void {

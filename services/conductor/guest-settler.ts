@@ -2,8 +2,9 @@ import type { AgentStream } from "../../core/agent/link.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
 import { type FoundGuest, type GuestFate, guestFate } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
+import { filesOf } from "../../core/tasks/server-volumes.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
-import type { GuestInterfaces } from "../../proto/gen/berth/shared.ts";
+import type { GuestInterfaces, VolumeFile } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { ConductorEvents } from "./events.ts";
@@ -56,6 +57,8 @@ export class GuestSettler {
   readonly #stopServer: (guest: FoundGuest) => Promise<void>;
   readonly #homes: SharedStep<string, Home | null>;
   readonly #forcedDown: SharedStep<string, boolean>;
+  /** The files that guests of servers must use for their volumes. */
+  readonly #files: SharedStep<string, VolumeFile[]>;
   /** Halted guests at home that have obeyed a later order than their server's row knows of, while a task of the server runs. */
   readonly #undecided = new Set<string>();
   /** The callers that wait for the answer to a destroy, by guest. */
@@ -65,7 +68,7 @@ export class GuestSettler {
   >();
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "homes" | "sightings">;
+    readonly store: Pick<ConductorStore, "homes" | "servers" | "sightings">;
     readonly commits: StepCommitter;
     readonly judge: SettlersJudge;
     readonly ports: Pick<HomePorts, "bindHome">;
@@ -89,6 +92,10 @@ export class GuestSettler {
       const sightings = await store.sightings([...new Set(hosts)]);
       const forcedDown = new Set(sightings.filter((one) => one.forcedDown).map(({ name }) => name));
       return hosts.map((host) => forcedDown.has(host));
+    });
+    this.#files = new SharedStep(async (uuids) => {
+      const servers = new Map((await store.servers([...new Set(uuids)])).map((server) => [server.uuid, server]));
+      return uuids.map((uuid) => filesOf(servers.get(uuid)?.spec ?? { volumes: [] }));
     });
     this.#homes = new SharedStep(async (serverUuids) => {
       const homes = new Map((await store.homes([...new Set(serverUuids)])).map((home) => [home.serverUuid, home]));
@@ -128,18 +135,21 @@ export class GuestSettler {
       return false;
     // A comparison has judged a start, and then the server is in ERROR. Anything else that is held up is left to the next comparison.
     if (MAKES_RUN[fate] && (await this.#judge.isBesideQuarantined(guest))) return false;
+    // A row of the server that is newer than its home here has later files, and the guest refuses this order if it has obeyed a later one.
+    const files = MAKES_RUN[fate] ? await this.#commits.answered("files", this.#files, guest.serverUuid) : [];
     // The host cannot be asked, and nothing waits for it. Its guests are compared with the database when it comes back.
     if (stream === null || this.#streamOf(host) !== stream) return false;
     this.#events.guestSettled(guest, fate);
     const name = { host, serverUuid, attemptId };
     if (fate === "start") {
-      stream.send({ body: { $case: "start", value: { ...name, revision, interfaces } } });
+      stream.send({ body: { $case: "start", value: { ...name, revision, interfaces, files } } });
       return false;
     }
     if (fate !== "destroy") {
       // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
-      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, ...NO_SUBJECT } } });
+      const power = { ...name, verb: fate, orderId, revision, ...NO_SUBJECT, files };
+      stream.send({ body: { $case: "power", value: power } });
       return false;
     }
     this.#undecided.delete(keyOf(guest));

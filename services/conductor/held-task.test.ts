@@ -14,7 +14,7 @@ function factsFor(kind: OperationKind) {
   const operation = {
     ...{ kind, source: place("source/0"), selections: [selectionOf(1)], before: serverSpec(1), statusBefore: "ACTIVE" },
     destination: OPERATIONS[kind].confirmation === "ended" ? place("destination/0") : undefined,
-    ...{ migrationUuid: taskId(7), fenceWaived: false, rescueImage: undefined, volume: undefined },
+    ...{ migrationUuid: taskId(7), fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
   };
   return factsOf({ id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } });
 }

@@ -5,7 +5,7 @@ import { idInCinder } from "../../core/tasks/server-volumes.ts";
 import type { PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerPort, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Need, Undone } from "./patient-calls.ts";
+import { failed, type Need, type Undone } from "./patient-calls.ts";
 import { type BindOutcome, type GuestPlace, PortBinder, type PortWish, type Vifs } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
@@ -13,6 +13,7 @@ import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
 import { type ReimageNeed, VolumeReimages } from "./volume-reimages.ts";
 import { VolumeReplacements } from "./volume-replacements.ts";
+import { VolumeSnapshots } from "./volume-snapshots.ts";
 
 /** What only the orders to one host have: how the host reaches the server's volumes in Cinder, and how its ports in Neutron are connected there. */
 export interface MetNeeds {
@@ -31,6 +32,7 @@ export class NeighbourNeeds {
   readonly #plugging: VifPlugging;
   readonly #replacements: VolumeReplacements;
   readonly #reimages: VolumeReimages;
+  readonly #snapshots: VolumeSnapshots;
 
   constructor(
     deps: {
@@ -56,6 +58,7 @@ export class NeighbourNeeds {
     this.#volumes = new VolumeConnections({ ...deps, storage }, settings);
     this.#replacements = new VolumeReplacements({ ...deps, storage }, settings);
     this.#reimages = new VolumeReimages({ ...deps, storage }, settings);
+    this.#snapshots = new VolumeSnapshots({ ...deps, storage }, settings);
   }
 
   /**
@@ -136,6 +139,29 @@ export class NeighbourNeeds {
   /** Lets Cinder fill the server's boot volume with the image that the volume names. Null if the volume is not in Cinder. */
   reimage(serverUuid: string, volume: ServerVolume, need: ReimageNeed): Promise<NeedsOutcome> | null {
     return metBy(this.#reimages.reimage(serverUuid, volume, need));
+  }
+
+  /** Asks Cinder whether it still waits for the host's part in a snapshot, and which file of the volume it names to that host. */
+  async confirmSnapshot(
+    serverUuid: string,
+    of: Parameters<VolumeSnapshots["confirm"]>[0],
+    need: Need & { readonly host: string },
+  ): Promise<NeedsOutcome> {
+    const confirmed = await this.#snapshots.confirm(of, need);
+    if (confirmed.kind !== "ended") return confirmed;
+    const connected = await this.#volumes.connect(serverUuid, [of.volume], need);
+    if (connected?.kind === "connected") return { kind: "met", ...NO_NEEDS, connections: connected.connections };
+    return connected ?? failed("the volume is not in Cinder", true);
+  }
+
+  /** Tells Cinder that the host has done its part in a snapshot, or that it has not. */
+  async endSnapshot(
+    end: "announce" | "deny",
+    of: Parameters<VolumeSnapshots["confirm"]>[0],
+    need: Need,
+  ): Promise<NeedsOutcome> {
+    const ended = await this.#snapshots[end](of, need);
+    return ended.kind === "ended" ? { kind: "met", ...NO_NEEDS } : ended;
   }
 
   /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */

@@ -3,6 +3,7 @@ import {
   DETACH_VERB,
   type PowerVerb,
   RESCUE_VERB,
+  SNAPSHOT_STEP_VERBS,
   SNAPSHOT_VERB,
   VOLUME_STEP_VERBS,
 } from "../../core/agent/power-verbs.ts";
@@ -13,7 +14,9 @@ import type { OperationEffect, OperationEvent } from "../../core/tasks/operation
 import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { edgesOf, verbOf } from "../../core/tasks/operation-stages.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
+import { filesOf } from "../../core/tasks/server-volumes.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
+import type { VolumeFile } from "../../proto/gen/berth/shared.ts";
 import { type MetNeeds, withConnection, withNeeds, withVifs } from "./neighbour-needs.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
@@ -49,9 +52,14 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "mirror-volume":
     case "pivot-volume":
     case "keep-volume":
+    case "switch-volume":
+    case "return-volume":
+    case "merge-volume":
     // Nothing is sent to the host.
     case "complete-replacement":
     case "abandon-replacement":
+    case "announce-snapshot":
+    case "deny-snapshot":
     case "reimage-volume":
       return facts.source;
     case "nothing":
@@ -72,7 +80,10 @@ interface Given {
 }
 
 /** The fields of an order that only some verbs have. */
-export const NO_SUBJECT = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined } as const;
+export const NO_SUBJECT = {
+  ...{ imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined, snapshot: undefined },
+  files: [] as VolumeFile[],
+};
 
 /** The message for the agent of the guest's host. */
 export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
@@ -85,9 +96,11 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     body: { $case: "power", value: { ...name, verb, orderId, revision, ...NO_SUBJECT, ...subject } },
   });
   const ports = withVifs(facts.after.ports, given.needs.vifs);
+  const files = filesOf(facts.after);
+  const connected = facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections);
   // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started or rebooted hard.
   const power = (verb: PowerVerb): ConductorMessage =>
-    order(verb, verb === "start" || verb === "hard-reboot" ? { interfaces: guestInterfaces(ports) } : {});
+    order(verb, { files, ...(["start", "hard-reboot"].includes(verb) && { interfaces: guestInterfaces(ports) }) });
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);
@@ -117,24 +130,24 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "snapshot":
       return order(SNAPSHOT_VERB, { imageId: facts.taskId });
     case "rescue":
-      return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined });
+      return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined, files });
     case "attach-volume":
-      return order(ATTACH_VERB, {
-        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections),
-      });
+      return order(ATTACH_VERB, { volume: connected });
     case "detach-volume":
     case "undo-attach":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
     case "extend-volume":
       return order(VOLUME_STEP_VERBS.extend, { volume: facts.volume ?? undefined });
     case "mirror-volume":
-      return order(VOLUME_STEP_VERBS.mirror, {
-        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections),
-      });
+      return order(VOLUME_STEP_VERBS.mirror, { volume: connected });
     case "pivot-volume":
       return order(VOLUME_STEP_VERBS.pivot, { volume: facts.volume ?? undefined });
     case "keep-volume":
       return order(VOLUME_STEP_VERBS.keep, { volume: facts.volume ?? undefined });
+    case SNAPSHOT_STEP_VERBS.switch:
+    case SNAPSHOT_STEP_VERBS.return:
+    case SNAPSHOT_STEP_VERBS.merge:
+      return order(ask, { volume: connected, snapshot: facts.snapshot ?? undefined });
     case "undo-rescue":
       return power(facts.runs ? "start" : "stop");
     default:
@@ -187,6 +200,8 @@ export const ASKED_OF_CINDER = [
   "complete-replacement",
   "abandon-replacement",
   "reimage-volume",
+  "announce-snapshot",
+  "deny-snapshot",
 ] as const satisfies readonly Ask[];
 type AskedOfCinder = (typeof ASKED_OF_CINDER)[number];
 export const isAskedOfCinder = (ask: Ask): ask is AskedOfCinder => (ASKED_OF_CINDER as readonly Ask[]).includes(ask);
@@ -197,7 +212,11 @@ export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" |
 /** How often a host may fail before the failure counts as its answer. */
 export function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
-  return ["start-source", "check-source", "check-destination", "undo-rescue", "keep-volume"].includes(ask) ? 3 : 1;
+  return ["start-source", "check-source", "check-destination", "undo-rescue", "keep-volume", "return-volume"].includes(
+    ask,
+  )
+    ? 3
+    : 1;
 }
 
 /** How long an operation waits for hosts, in milliseconds. */

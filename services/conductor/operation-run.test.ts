@@ -56,7 +56,7 @@ function moveAt(kind: OperationKind, stage: string, guests: { readonly isBeside:
       destination: undefined,
     },
     ...{ selections: [selectionOf(1)], before: serverSpec(1), statusBefore: "ACTIVE", migrationUuid: taskId(7) },
-    ...{ fenceWaived: false, rescueImage: undefined, volume: undefined },
+    ...{ fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
   };
   const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
   const run = new OperationRun(

@@ -50,9 +50,8 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
 
 /**
- * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and a deadline for the host's
- * work. Only harmless orders (prepare, hand over at rest) are given up at the deadline. A host that was told to start or destroy a guest, or to hand one over that runs, is asked
- * until it answers, or until the route can do without its answer. The promises that it waits for reject only when the conductor stops.
+ * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and a deadline for the host's work. Only harmless
+ * orders (prepare, hand over at rest) are given up at the deadline. A host that was told to start or destroy a guest, or to hand one over that runs, is asked until it answers, or until the route can do without it.
  */
 export class OperationRun implements TaskRun {
   readonly tenure: Tenure;
@@ -282,8 +281,9 @@ export class OperationRun implements TaskRun {
   }
 
   #sendOver(stream: AgentStream | null, asked: AskedGuest): void {
-    // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
+    // The source of an evacuation is asked once more, because it may have come back while the ports were being bound. So is Cinder by a stage that waits for it.
     const bound = (failed: string, isUnknown: boolean) => {
+      if (isUnknown) this.#askAgainLater(this.#asked ?? asked, null, failed);
       if (isUnknown) this.#step({ kind: "gone", step: asked.step, reason: keptReason(failed) });
       else if (failed === "") this.#ask(this.#asked ?? asked);
       else this.#answered(this.#asked ?? asked, failed);
@@ -313,10 +313,10 @@ export class OperationRun implements TaskRun {
   }
 
   #orderFor(asked: AskedGuest): ConductorMessage {
-    const listensAt = this.#destinations.addressOf(asked.selection);
-    const { attemptTimeoutMs: timeoutMs } = this.#ports.settings;
-    const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), listensAt, timeoutMs };
-    return orderOf(this.#world.facts, asked, { ...at, traceparent: this.#span.traceparent });
+    const { traceparent } = this.#span;
+    const timeoutMs = this.#ports.settings.attemptTimeoutMs;
+    const at = { place: asked.place, needs: this.#binding.needsFor(asked.step), timeoutMs, traceparent };
+    return orderOf(this.#world.facts, asked, { ...at, listensAt: this.#destinations.addressOf(asked.selection) });
   }
 
   #askDestination(asked: AskedGuest): void {

@@ -8,7 +8,7 @@ import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from "./neighbour-needs.ts";
-import { ASKED_OF_CINDER, type AskEffect, isAskedOfCinder } from "./operation-orders.ts";
+import { ASKED_OF_CINDER, type AskEffect } from "./operation-orders.ts";
 import { failed, type Need } from "./patient-calls.ts";
 import type { PortStep } from "./port-binder.ts";
 
@@ -25,6 +25,8 @@ const PATIENT: readonly Ask[] = [
   "attach-volume",
   "mirror-volume",
   "pivot-volume",
+  "switch-volume",
+  "merge-volume",
   ...ASKED_OF_CINDER,
 ];
 
@@ -140,7 +142,9 @@ export class OrderBinding {
     const need = { isWanted, isUrgent, tenure: this.#tenure };
     if (ask === "reimage-volume") return this.#reimage(selection, need);
     this.#mayHaveReimaged = false;
-    if (isAskedOfCinder(ask)) {
+    const snapshot = this.#meetSnapshot(asked, need);
+    if (snapshot !== null) return snapshot;
+    if (ask === "complete-replacement" || ask === "abandon-replacement") {
       const end = ask === "complete-replacement" ? "complete" : "abandon";
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
@@ -160,6 +164,25 @@ export class OrderBinding {
     const meeting = this.#needs.meet(server, home, need, wish);
     const waits = ask === "start-destination" && !isLiveMove(this.#facts.kind);
     return meeting === null || !waits ? meeting : this.#plugged(meeting, home.host, isWanted);
+  }
+
+  /** Null for a question that is not about a snapshot of a volume. */
+  #meetSnapshot({ ask, place }: Asked, need: Need): Promise<NeedsOutcome> | null {
+    const { before, volume: after, snapshot } = this.#facts;
+    if (!snapshot || after === null) return null;
+    const volume = before.volumes.find(({ volumeId }) => volumeId === after.volumeId) ?? after;
+    const of = { volume, snapshot, work: this.#facts.kind === "snapshot-volume" ? "creating" : "deleting" } as const;
+    switch (ask) {
+      case "switch-volume":
+      case "merge-volume":
+        return this.#needs.confirmSnapshot(before.uuid, of, { ...need, host: place.host });
+      case "announce-snapshot":
+        return this.#needs.endSnapshot("announce", of, need);
+      case "deny-snapshot":
+        return this.#needs.endSnapshot("deny", of, need);
+      default:
+        return null;
+    }
   }
 
   #reimage(selection: number, need: Need): Promise<NeedsOutcome> | null {

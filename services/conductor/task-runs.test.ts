@@ -20,6 +20,7 @@ test.each<[string, Partial<TakenTask["task"]>]>([
             migrationUuid: "",
             fenceWaived: false,
             rescueImage: undefined,
+            snapshot: undefined,
             volume: undefined,
           },
         },
@@ -47,7 +48,14 @@ test("retries an operation at an unknown stage at growing intervals, and reports
   const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
   const operate = {
     ...{ kind: "rebuild", source: undefined, selections: [], destination: undefined, before: undefined },
-    ...{ statusBefore: "ACTIVE", migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: undefined },
+    ...{
+      statusBefore: "ACTIVE",
+      migrationUuid: "",
+      fenceWaived: false,
+      rescueImage: undefined,
+      snapshot: undefined,
+      volume: undefined,
+    },
   };
   const work = { $case: "operate" as const, value: operate };
   const takenNow = (): TakenTask => ({ task: { ...task, work }, epoch, selection: 0, host: null, attemptId: null });

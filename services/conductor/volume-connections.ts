@@ -61,8 +61,8 @@ export class VolumeConnections {
     volumes: readonly ServerVolume[],
     { host, ...need }: Need & { readonly host: string },
   ): Promise<ConnectOutcome> | null {
-    const ids = volumes.filter(({ inCinder }) => inCinder).map(idInCinder);
-    if (ids.length === 0) return null;
+    const inCinder = volumes.filter((one) => one.inCinder);
+    if (inCinder.length === 0) return null;
     const storage = this.#storage;
     if (storage === null) return Promise.resolve(failed(noCinder("the server has volumes in Cinder"), true));
     const to = {
@@ -72,7 +72,7 @@ export class VolumeConnections {
     };
     return this.#calls.call(`the server's volumes could not be connected to ${host}`, need, () =>
       // A host that connects again has its server's volumes connected again. Two of that at once would both make an attachment.
-      this.#turns.take([serverUuid], () => connectAll(storage, ids, to)),
+      this.#turns.take([serverUuid], () => connectAll(storage, inCinder, to)),
     );
   }
 }
@@ -91,11 +91,18 @@ interface Destination {
 /** The connector that Cinder's drivers get. The name of the initiator follows from the host's, so that every conductor names the same one. */
 const connectorOf = (host: string): VolumeConnector => ({ host, initiator: `iqn.2026-01.org.berth:${host}` });
 
-async function connectAll(storage: BlockStorage, ids: readonly string[], to: Destination): Promise<ConnectOutcome> {
+async function connectAll(
+  storage: BlockStorage,
+  volumes: readonly ServerVolume[],
+  to: Destination,
+): Promise<ConnectOutcome> {
   const connections = new Map<string, string>();
-  for (const volumeId of ids) {
+  for (const volume of volumes) {
+    const volumeId = idInCinder(volume);
     const outcome = await connectOne(storage, volumeId, to);
     if ("kind" in outcome) return outcome;
+    if (volume.file !== "" && outcome.connection?.name !== volume.file)
+      return otherFile(volume, String(outcome.connection?.name));
     connections.set(volumeId, JSON.stringify(outcome.connection));
   }
   return { kind: "connected", connections };
@@ -133,6 +140,15 @@ function notReady({ id, status }: CinderVolume, { isUrgent }: Destination): Undo
   const reason = `Volume ${id} is still ${status} in Cinder, which writes to it. Try again when its status is another one (openstack volume show ${id})`;
   return { ...failed(reason, true), forbidsStart: true };
 }
+
+/** Cinder names another file than that to which a guest has written since the latest snapshot. With that file the guest would lack what it has written. */
+const otherFile = ({ volumeId, file }: ServerVolume, named: string): Undone => ({
+  ...failed(
+    `Cinder names the file ${named} for volume ${volumeId}, but the server's guest may have written to ${file}. Nothing was changed. Compare the two (qemu-img info on Cinder's export), and see docs/cinder.md for how to bring them together`,
+    true,
+  ),
+  forbidsStart: true,
+});
 
 /** The host does not have the volume, and Cinder connects none in this status. */
 function broken(volumeId: string, isServers: boolean): Undone {

@@ -17,7 +17,10 @@ const report = (reason: string): AgentMessage => ({
   },
 });
 const start = (host: string): ConductorMessage => ({
-  body: { $case: "start", value: { host, serverUuid: "s", attemptId: "a", revision: 0, interfaces: undefined } },
+  body: {
+    $case: "start",
+    value: { host, serverUuid: "s", attemptId: "a", revision: 0, interfaces: undefined, files: [] },
+  },
 });
 const reasonOf = (message: AgentMessage): string =>
   message.body?.$case === "attempt" ? message.body.value.reason : "?";

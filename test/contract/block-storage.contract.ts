@@ -89,6 +89,28 @@ export function blockStorageContract(
       expect(made).toMatchObject({ kind: "created", volume: { sizeGib: 7, isBootable: true } });
     });
 
+    test("hears what a guest's host has done for a snapshot, and then names its file to the host", async () => {
+      const { id: volumeId } = twin.putVolume({ projectId: "one" });
+      const wanted = { volumeId, serverUuid: randomUUID(), connector: { host: "h", initiator: "i" } };
+      const kept = await storage.reserve(wanted, OWN);
+      const attachmentId = kept.kind === "reserved" ? kept.attachment.id : "";
+      const { id: snapshotId } = twin.putSnapshot(volumeId);
+      const tell = (status: "creating" | "deleting" | "error") => storage.reportSnapshot({ snapshotId, status });
+      expect(await tell("creating")).toMatchObject({ kind: "refused", why: expect.stringContaining("available") });
+      twin.snapshotFiles.holds = true;
+      const file = twin.snapshotFiles.begin(twin.snapshotFiles.all.get(snapshotId)!);
+      expect(await tell("deleting")).toMatchObject({ kind: "refused" });
+      for (let time = 0; time < 2; time += 1) expect(await tell("creating")).toEqual({ kind: "taken" });
+      expect((await storage.attachment(attachmentId))?.connection).toMatchObject({ name: `volume-${volumeId}` });
+      twin.snapshotFiles.goOn(snapshotId);
+      expect((await storage.attachment(attachmentId))?.connection).toMatchObject({ name: file });
+      expect(await storage.snapshot(snapshotId, OWN)).toMatchObject({ status: "available" });
+      expect(await tell("error")).toMatchObject({ kind: "refused" });
+      expect(await storage.reportSnapshot({ snapshotId: randomUUID(), status: "error" })).toMatchObject({
+        kind: "refused",
+      });
+    });
+
     test("makes, lists and deletes snapshots in the caller's project, and says why not", async () => {
       const { id: volumeId } = twin.putVolume({ projectId: "one", sizeGib: 3 });
       const wanted = { volumeId, name: "daily", description: "a day", force: false };

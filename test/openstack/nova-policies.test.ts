@@ -21,8 +21,6 @@ interface NovaRule {
 
 /** Rules of Nova that Berth does not have, with the reason. */
 const NOT_HERE: Readonly<Record<string, string>> = {
-  "os_compute_api:os-assisted-volume-snapshots:create": "the route is not served",
-  "os_compute_api:os-assisted-volume-snapshots:delete": "the route is not served",
   "compute:servers:resize:cross_cell": "a resize stays in its cell, which is what Nova's default of nobody says",
 };
 

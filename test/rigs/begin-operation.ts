@@ -4,7 +4,7 @@ import type { BeginOutcome } from "../../core/stores/cell/operation-store.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { type PlannedOperation, planOperation } from "../../core/tasks/plan-operation.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { Selection, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { Selection, ServerVolume, VolumeSnapshot } from "../../proto/gen/berth/shared.ts";
 import { hostName, providerOf, serverId, vcpusOf } from "../contract/cell-fixtures.ts";
 
 /** A destination with one provider, of which the server takes this many VCPUs. */
@@ -25,6 +25,7 @@ export function volumeOf(server: number): ServerVolume {
     ...{ device: "/dev/sda", tag: "", deleteOnTermination: false, sizeBytes: 2 ** 30, isRoot: false },
     ...{ imageRef: "", imageProperties: {}, inCinder: false, connection: "", isMultiattach: false },
     replacedBy: "",
+    file: "",
   };
 }
 
@@ -41,6 +42,7 @@ export interface RequestedOperation {
   readonly taskId?: string;
   /** For attaching, detaching and replacing a volume. */
   readonly volume?: ServerVolume;
+  readonly snapshot?: VolumeSnapshot;
 }
 
 export type Begun =
@@ -68,6 +70,7 @@ export async function beginOperationOn(store: CellStore, requested: RequestedOpe
     unseenMs,
     fenceWaived,
     volume: requested.volume ?? volumeOf(requested.server),
+    snapshot: requested.snapshot,
     ...(kind === "rescue" && { rescueImage: { imageRef: server.spec.imageRef, imageProperties: {} } }),
     ...(migration === undefined ? {} : { migration }),
   });

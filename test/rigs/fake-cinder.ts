@@ -46,6 +46,8 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
     }
     case "POST snapshots":
       return snapshotted(twin, body.snapshot, by);
+    case "POST snapshots/id/action":
+      return reported(twin, id!, body["os-update_snapshot_status"]);
     case "DELETE snapshots/id": {
       const outcome = await twin.removeSnapshot(id!, by);
       if (outcome.kind === "refused") return refusal(400, "badRequest", outcome.why);
@@ -89,6 +91,16 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
 }
 
 type By = Parameters<MemoryBlockStorage["volume"]>[1];
+
+async function reported(
+  twin: MemoryBlockStorage,
+  snapshotId: string,
+  told: { readonly status: "creating"; readonly progress: string },
+): Promise<FakeAnswer> {
+  if (told.progress !== "90%") return refusal(400, "badRequest", "This twin knows the progress 90% alone.");
+  const outcome = await twin.reportSnapshot({ snapshotId, status: told.status });
+  return outcome.kind === "taken" ? { status: 202 } : refusal(400, "badRequest", outcome.why);
+}
 
 async function shown(twin: MemoryBlockStorage, id: string, query: URLSearchParams, by: By): Promise<FakeAnswer> {
   if (id !== "detail") {

@@ -3,7 +3,7 @@ import type { OperationFacts } from "../../core/tasks/operation-facts.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { attemptStartedAt } from "../../core/tasks/starts-guest.ts";
-import type { AskEffect } from "../../services/conductor/operation-orders.ts";
+import type { ASKED_OF_CINDER, AskEffect } from "../../services/conductor/operation-orders.ts";
 import { mayBeFilled, waitsForCinder } from "../../services/conductor/order-binding.ts";
 import type { ModelHost, VolumeInUse } from "./model-host.ts";
 
@@ -12,7 +12,7 @@ interface Fill {
   readonly taskId: string;
   readonly waiting: (() => void)[];
 }
-type End = "complete-replacement" | "abandon-replacement";
+type End = Exclude<(typeof ASKED_OF_CINDER)[number], "reimage-volume">;
 
 /** The operations by which operators state which volume a guest has used. */
 const STATED: { readonly [kind: string]: VolumeInUse } = { "settle-volume-own": "own", "settle-volume-other": "other" };
@@ -36,7 +36,7 @@ export class ModelCinder {
   end(ask: End, taskId: string, host: ModelHost, attemptId: string): readonly string[] {
     if (this.#ends.get(taskId) === ask) return [];
     this.#ends.set(taskId, ask);
-    if (host.guest(attemptId) === undefined) return [];
+    if (host.guest(attemptId) === undefined || ask === "announce-snapshot" || ask === "deny-snapshot") return [];
     const needed = ask === "complete-replacement" ? "own" : "other";
     if (host.uses(attemptId) === needed) return [`${ask}, although ${attemptId} uses its ${needed} volume`];
     if (ask === "complete-replacement") host.replaced(attemptId);

@@ -21,6 +21,7 @@ import type { Driver } from "../../services/compute-agent/driver.ts";
 import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import { volumesInUse } from "../../services/compute-agent/fake-replacements.ts";
 import { FAKE_METADATA_KEY, type FakeScript } from "../../services/compute-agent/fake-script.ts";
+import type { FakeShare } from "../../services/compute-agent/fake-volume-files.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createMemoryJournal, type MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
@@ -177,9 +178,10 @@ export class CellOn<Store extends CellStore> {
     readonly consoles?: ConsoleListener;
     /** Wraps the agent's driver. */
     readonly before?: (driver: FakeDriver) => Driver;
+    readonly share?: FakeShare | undefined;
   }): Promise<AgentProcess> {
     const hosts = options.hosts.map((host) => hostOf(host, options));
-    let crashes = 0;
+    let [crashes, isCutOff] = [0, false];
     const driver = new FakeDriver({
       clock: this.#clock,
       seed: 1,
@@ -190,9 +192,9 @@ export class CellOn<Store extends CellStore> {
         void agent.close();
       },
       loseConnections: () => agent.loseConnections(),
+      share: options.share,
     });
     const dialer = this.network.dialer();
-    let isCutOff = false;
     const agent: ComputeAgent = createComputeAgent(
       {
         dialer: { ...dialer, dial: (address) => dialer.dial(isCutOff ? "nowhere" : address) },

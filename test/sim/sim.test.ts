@@ -14,7 +14,7 @@ const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
 /** Worlds in which Cinder fills boot volumes slowly, not at all, and after their conductor has died. */
-const REBUILT = [34, 47];
+const REBUILT = [7, 8];
 /** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
 const WITH_PORTS = [8, 880_051];
 /** Worlds in which agents lie, also about hosts of others. */

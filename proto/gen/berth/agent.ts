@@ -25,6 +25,8 @@ import {
   RescueImage,
   ServerSpec,
   ServerVolume,
+  VolumeFile,
+  VolumeSnapshot,
 } from "./shared.ts";
 
 export const protobufPackage = "berth";
@@ -306,7 +308,8 @@ export interface Power {
   attemptId: string;
   /**
    * start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot | attach-volume |
-   * detach-volume | mirror-volume | pivot-volume | keep-volume | inject-nmi, which leave the power state as it is
+   * detach-volume | mirror-volume | pivot-volume | keep-volume | switch-volume | return-volume | merge-volume | inject-nmi, which leave the power state as
+   * it is
    */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
@@ -324,7 +327,15 @@ export interface Power {
     | ServerVolume
     | undefined;
   /** Only for a start and a hard reboot: the interfaces with which the guest starts. Absent from a conductor of an older version. */
-  interfaces: GuestInterfaces | undefined;
+  interfaces:
+    | GuestInterfaces
+    | undefined;
+  /** Only for making and deleting a snapshot of a volume that the guest uses. The volume's connection is the one that Cinder names at present. */
+  snapshot:
+    | VolumeSnapshot
+    | undefined;
+  /** Only for orders after which the guest may run: the files that it must use for its volumes. Volumes that are not named have the files that the host knows. */
+  files: VolumeFile[];
 }
 
 /**
@@ -386,7 +397,11 @@ export interface Start {
   /** As in Power. */
   revision: number;
   /** The interfaces with which the guest starts. Left out: those that it has. */
-  interfaces: GuestInterfaces | undefined;
+  interfaces:
+    | GuestInterfaces
+    | undefined;
+  /** As in Power. */
+  files: VolumeFile[];
 }
 
 /**
@@ -2940,6 +2955,8 @@ function createBasePower(): Power {
     rescueImage: undefined,
     volume: undefined,
     interfaces: undefined,
+    snapshot: undefined,
+    files: [],
   };
 }
 
@@ -2974,6 +2991,12 @@ export const Power: MessageFns<Power> = {
     }
     if (message.interfaces !== undefined) {
       GuestInterfaces.encode(message.interfaces, writer.uint32(82).fork()).join();
+    }
+    if (message.snapshot !== undefined) {
+      VolumeSnapshot.encode(message.snapshot, writer.uint32(90).fork()).join();
+    }
+    for (const v of message.files) {
+      VolumeFile.encode(v!, writer.uint32(98).fork()).join();
     }
     return writer;
   },
@@ -3071,6 +3094,22 @@ export const Power: MessageFns<Power> = {
             message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.snapshot = VolumeSnapshot.decode(reader, reader.uint32());
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.files.push(VolumeFile.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3104,6 +3143,10 @@ export const Power: MessageFns<Power> = {
     message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
       ? GuestInterfaces.fromPartial(object.interfaces)
       : undefined;
+    message.snapshot = (object.snapshot !== undefined && object.snapshot !== null)
+      ? VolumeSnapshot.fromPartial(object.snapshot)
+      : undefined;
+    message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
     return message;
   },
 };
@@ -3611,7 +3654,7 @@ export const OrderReport: MessageFns<OrderReport> = {
 };
 
 function createBaseStart(): Start {
-  return { host: "", serverUuid: "", attemptId: "", revision: 0, interfaces: undefined };
+  return { host: "", serverUuid: "", attemptId: "", revision: 0, interfaces: undefined, files: [] };
 }
 
 export const Start: MessageFns<Start> = {
@@ -3630,6 +3673,9 @@ export const Start: MessageFns<Start> = {
     }
     if (message.interfaces !== undefined) {
       GuestInterfaces.encode(message.interfaces, writer.uint32(42).fork()).join();
+    }
+    for (const v of message.files) {
+      VolumeFile.encode(v!, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -3687,6 +3733,14 @@ export const Start: MessageFns<Start> = {
             message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.files.push(VolumeFile.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3711,6 +3765,7 @@ export const Start: MessageFns<Start> = {
     message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
       ? GuestInterfaces.fromPartial(object.interfaces)
       : undefined;
+    message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
     return message;
   },
 };

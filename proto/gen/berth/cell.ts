@@ -15,6 +15,7 @@ import {
   Selection,
   ServerSpec,
   ServerVolume,
+  VolumeSnapshot,
 } from "./shared.ts";
 
 export const protobufPackage = "berth";
@@ -124,7 +125,11 @@ export interface Operation {
     | RescueImage
     | undefined;
   /** Only for attaching, detaching and replacing a volume. */
-  volume: ServerVolume | undefined;
+  volume:
+    | ServerVolume
+    | undefined;
+  /** Only for making and deleting a snapshot of a volume that the guest uses. */
+  snapshot: VolumeSnapshot | undefined;
 }
 
 /**
@@ -595,6 +600,7 @@ function createBaseOperation(): Operation {
     fenceWaived: false,
     rescueImage: undefined,
     volume: undefined,
+    snapshot: undefined,
   };
 }
 
@@ -629,6 +635,9 @@ export const Operation: MessageFns<Operation> = {
     }
     if (message.volume !== undefined) {
       ServerVolume.encode(message.volume, writer.uint32(82).fork()).join();
+    }
+    if (message.snapshot !== undefined) {
+      VolumeSnapshot.encode(message.snapshot, writer.uint32(90).fork()).join();
     }
     return writer;
   },
@@ -726,6 +735,14 @@ export const Operation: MessageFns<Operation> = {
             message.volume = ServerVolume.decode(reader, reader.uint32());
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.snapshot = VolumeSnapshot.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -762,6 +779,9 @@ export const Operation: MessageFns<Operation> = {
       : undefined;
     message.volume = (object.volume !== undefined && object.volume !== null)
       ? ServerVolume.fromPartial(object.volume)
+      : undefined;
+    message.snapshot = (object.snapshot !== undefined && object.snapshot !== null)
+      ? VolumeSnapshot.fromPartial(object.snapshot)
       : undefined;
     return message;
   },

@@ -195,11 +195,35 @@ export interface ServerVolume {
    * the guest uses the other one already.
    */
   replacedBy: string;
+  /**
+   * The name of the file to which the guest writes, beside the volume's first file, since a snapshot of the volume was made while the guest used it. No guest of
+   * the server may use another one. Empty: the file that Cinder names when it connects the volume.
+   */
+  file: string;
 }
 
 export interface ServerVolume_ImagePropertiesEntry {
   key: string;
   value: string;
+}
+
+/** A snapshot of a volume that a guest uses, which Cinder makes or deletes together with the guest's host. */
+export interface VolumeSnapshot {
+  snapshotId: string;
+  /** To make it: the name of the file that Cinder has made beside the volume's. The guest writes to it from then on. */
+  newFile: string;
+  /**
+   * To delete it: the names of two files beneath that one which the guest writes to. The content of the first is merged into the second. If the second is empty,
+   * the guest's own file gets all that lies above the first one, or everything if that is empty, too.
+   */
+  fileToMerge: string;
+  mergeTarget: string;
+}
+
+/** The file that a guest must use for one of its volumes. */
+export interface VolumeFile {
+  volumeId: string;
+  file: string;
 }
 
 /** A server as it was requested: all that is needed to build it anywhere. */
@@ -1821,6 +1845,7 @@ function createBaseServerVolume(): ServerVolume {
     connection: "",
     isMultiattach: false,
     replacedBy: "",
+    file: "",
   };
 }
 
@@ -1864,6 +1889,9 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     }
     if (message.replacedBy !== "") {
       writer.uint32(106).string(message.replacedBy);
+    }
+    if (message.file !== "") {
+      writer.uint32(114).string(message.file);
     }
     return writer;
   },
@@ -1988,6 +2016,14 @@ export const ServerVolume: MessageFns<ServerVolume> = {
             message.replacedBy = reader.string();
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.file = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2026,6 +2062,7 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     message.connection = object.connection ?? "";
     message.isMultiattach = object.isMultiattach ?? false;
     message.replacedBy = object.replacedBy ?? "";
+    message.file = object.file ?? "";
     return message;
   },
 };
@@ -2093,6 +2130,164 @@ export const ServerVolume_ImagePropertiesEntry: MessageFns<ServerVolume_ImagePro
     const message = createBaseServerVolume_ImagePropertiesEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseVolumeSnapshot(): VolumeSnapshot {
+  return { snapshotId: "", newFile: "", fileToMerge: "", mergeTarget: "" };
+}
+
+export const VolumeSnapshot: MessageFns<VolumeSnapshot> = {
+  encode(message: VolumeSnapshot, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.snapshotId !== "") {
+      writer.uint32(10).string(message.snapshotId);
+    }
+    if (message.newFile !== "") {
+      writer.uint32(18).string(message.newFile);
+    }
+    if (message.fileToMerge !== "") {
+      writer.uint32(26).string(message.fileToMerge);
+    }
+    if (message.mergeTarget !== "") {
+      writer.uint32(34).string(message.mergeTarget);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): VolumeSnapshot {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVolumeSnapshot();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.snapshotId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.newFile = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.fileToMerge = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.mergeTarget = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<VolumeSnapshot>): VolumeSnapshot {
+    return VolumeSnapshot.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<VolumeSnapshot>): VolumeSnapshot {
+    const message = createBaseVolumeSnapshot();
+    message.snapshotId = object.snapshotId ?? "";
+    message.newFile = object.newFile ?? "";
+    message.fileToMerge = object.fileToMerge ?? "";
+    message.mergeTarget = object.mergeTarget ?? "";
+    return message;
+  },
+};
+
+function createBaseVolumeFile(): VolumeFile {
+  return { volumeId: "", file: "" };
+}
+
+export const VolumeFile: MessageFns<VolumeFile> = {
+  encode(message: VolumeFile, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.volumeId !== "") {
+      writer.uint32(10).string(message.volumeId);
+    }
+    if (message.file !== "") {
+      writer.uint32(18).string(message.file);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): VolumeFile {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVolumeFile();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.volumeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.file = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<VolumeFile>): VolumeFile {
+    return VolumeFile.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<VolumeFile>): VolumeFile {
+    const message = createBaseVolumeFile();
+    message.volumeId = object.volumeId ?? "";
+    message.file = object.file ?? "";
     return message;
   },
 };

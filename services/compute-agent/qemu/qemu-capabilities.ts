@@ -13,7 +13,7 @@ export function qemuCapabilities({
   readonly hasVolumes: boolean;
   readonly hasDisplays: boolean;
 }): ReadonlySet<DriverCapability> {
-  const volumes = hasVolumes ? (["volumes", "change-volumes"] as const) : [];
+  const volumes = hasVolumes ? (["volumes", "change-volumes", "volume-snapshots"] as const) : [];
   return new Set([...ALWAYS, ...volumes, ...(hasDisplays ? (["display"] as const) : [])]);
 }
 

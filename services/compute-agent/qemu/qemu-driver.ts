@@ -16,7 +16,13 @@ import type { PowerVerb, VolumeStep } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
-import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import type {
+  GuestDiagnostics,
+  GuestInterface,
+  RescueImage,
+  ServerVolume,
+  VolumeFile,
+} from "../../../proto/gen/berth/shared.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
@@ -53,6 +59,7 @@ import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 import { releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { snapshotGuest } from "./snapshot-guest.ts";
+import { snapshotGuestVolume, useVolumeFiles } from "./snapshot-guest-volume.ts";
 import { addressToHandOverTo } from "./transfer-address.ts";
 
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
@@ -268,6 +275,22 @@ export class QemuDriver implements Driver {
   async changeVolume(name: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
     const files = this.#volumes;
     await this.#oldWork.order(name, { signal }, (guest) => changeGuestVolume(guest, volume, step, { files, signal }));
+  }
+
+  async snapshotVolume(
+    name: GuestName,
+    volume: ServerVolume,
+    order: Parameters<typeof snapshotGuestVolume>[2],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const files = this.#volumes;
+    await this.#oldWork.order(name, { signal }, (guest) =>
+      snapshotGuestVolume(guest, volume, order, { files, signal }),
+    );
+  }
+
+  async useFiles(name: GuestName, files: readonly VolumeFile[], signal: AbortSignal): Promise<void> {
+    await this.#oldWork.order(name, { signal }, (guest) => useVolumeFiles(guest, files, this.#volumes));
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {

@@ -25,6 +25,7 @@ const ADMITTED: Readonly<Record<string, readonly Role[]>> = {
   members: ["member", "manager", "admin"],
   managers: ["manager", "admin"],
   services: ["admin", "service"],
+  "services alone": ["service"],
   admins: ["admin"],
 };
 

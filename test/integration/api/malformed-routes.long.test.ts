@@ -64,6 +64,9 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/os-server-groups": [
     { server_group: { name: "g", policy: "anti-affinity", rules: { max_server_per_host: "2" } } },
   ],
+  "POST /v2.1/os-assisted-volume-snapshots": [
+    { snapshot: { volume_id: "v", create_info: { snapshot_id: "s", type: "qcow2", new_file: "f", id: "i" } } },
+  ],
   "POST /v2.1/os-server-external-events": [
     { events: [{ name: "network-changed", server_uuid: randomUUID(), tag: "t", status: "completed" }] },
   ],

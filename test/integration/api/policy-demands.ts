@@ -123,6 +123,10 @@ const ROUTES: Readonly<Record<string, string>> = {
     DELETE /servers/:id/migrations/1
     POST /servers/:id/migrations/1/action
   `,
+  "services alone": `
+    POST /os-assisted-volume-snapshots
+    DELETE /os-assisted-volume-snapshots/none
+  `,
   services: `
     POST /os-server-external-events
     PUT /servers/:id/os-volume_attachments/11111111-1111-4111-8111-111111111111
@@ -203,6 +207,9 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "POST /servers/:id/shares": { share: { share_id: ID } },
   "PUT /servers/:id/tags": { tags: ["tag"] },
   "POST /servers/:id/migrations/1/action": { force_complete: null },
+  "POST /os-assisted-volume-snapshots": {
+    snapshot: { volume_id: "v", create_info: { snapshot_id: "s", type: "qcow2", new_file: "f" } },
+  },
   "POST /os-server-external-events": { events: [{ name: "network-changed", server_uuid: ID }] },
   "POST /os-security-groups": { security_group: { name: "g", description: "" } },
   "PUT /os-security-groups/none": { security_group: { name: "g", description: "" } },

@@ -30,7 +30,8 @@ export const PROXIES: ReadonlySet<string> = new Set([
 ]);
 
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
-const NO_SNAPSHOTS = "no driver makes snapshots of volumes that its guests use";
+const NO_SNAPSHOTS =
+  "the servers of this test have no volumes of Cinder; test/integration/api/assisted-snapshots.test.ts has them";
 const NO_CONSOLES = "guests have serial and VNC consoles only";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";

@@ -26,6 +26,7 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-admin-actions", "AdminActions", "Actions on servers for admins."],
   ["os-agents", "Agents", "Builds of agents in guests; its routes are gone, as in Nova."],
   ["os-aggregates", "Aggregates", "Host aggregates."],
+  ["os-assisted-volume-snapshots", "AssistedVolumeSnapshots", "Snapshots of volumes that servers use."],
   ["os-attach-interfaces", "AttachInterfaces", "Interfaces of servers."],
   ["os-availability-zone", "AvailabilityZone", "Availability zones and their hosts."],
   ["os-block-device-mapping-v2-boot", "BlockDeviceMappingV2Boot", "Disks of a new server."],

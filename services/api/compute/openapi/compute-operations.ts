@@ -131,6 +131,12 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = 
   "DELETE /os-services/{id}": one("deleteService", "Delete a compute service with its host", [204], [409]),
   "PUT /os-services/{id}": one("updateService", "Enable, disable or force down a compute service", [200]),
   "GET /os-migrations": one("listMigrations", "List moves, past and present", [200], [404]),
+  "POST /os-assisted-volume-snapshots": one("createAssistedSnapshot", "Begin the host's part of a new snapshot", [200]),
+  "DELETE /os-assisted-volume-snapshots/{id}": one(
+    "deleteAssistedSnapshot",
+    "Begin the host's part of the deletion of a snapshot",
+    [204],
+  ),
   "POST /os-server-external-events": one("createExternalEvents", "Report events about servers", [200, 207]),
 
   "GET /os-keypairs": one("listKeypairs", "List a user's key pairs", [200]),

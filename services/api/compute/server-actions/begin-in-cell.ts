@@ -10,7 +10,13 @@ import { homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { Caller, Task } from "../../../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../../../proto/gen/berth/shared.ts";
+import type {
+  RescueImage,
+  Selection,
+  ServerSpec,
+  ServerVolume,
+  VolumeSnapshot,
+} from "../../../../proto/gen/berth/shared.ts";
 import type { CellAnswer } from "../../cells/cell-client.ts";
 import type { ApiEvents } from "../../events.ts";
 import { badRequest, conflict, unavailable } from "../../http/fault.ts";
@@ -43,6 +49,8 @@ export async function beginInCell(
     readonly prepare?: () => Promise<void>;
     /** The volume that is attached, detached, extended, replaced or reimaged. */
     readonly volume?: ServerVolume;
+    /** The snapshot of the volume that is made or deleted. */
+    readonly snapshot?: VolumeSnapshot;
     /** The statuses in which the call may begin the operation, if these are fewer than the operation allows. */
     readonly allowedFrom?: readonly ServerStatus[] | undefined;
   },
@@ -63,7 +71,7 @@ export async function beginInCell(
 async function plan(target: ActionTarget, taskId: string, request: Parameters<typeof beginInCell>[2]) {
   const { action, cell } = target;
   const { uuid } = target.server;
-  const { kind, after, askedBy, rescueImage, volume } = request;
+  const { kind, after, askedBy, rescueImage, volume, snapshot } = request;
   // The server is read first, because every later change raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
@@ -79,6 +87,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
     askedBy,
     rescueImage,
     volume,
+    snapshot,
     ...(after === undefined && changes === null ? {} : { after: after?.(current) ?? current }),
     ...(migration === undefined ? {} : { migration }),
   });

@@ -22,6 +22,6 @@ export function serverVolumeOf({
     // Agents and conductors of older versions do not know `inCinder`. Because `imageRef` is not empty, they refuse a volume that they do not find
     // instead of making an empty file for it.
     ...{ isRoot: device === ROOT_DEVICE, imageRef: inCinder ? "cinder" : "", imageProperties: {} },
-    ...{ inCinder, connection: "", isMultiattach, replacedBy: "" },
+    ...{ inCinder, connection: "", isMultiattach, replacedBy: "", file: "" },
   };
 }

@@ -116,8 +116,8 @@ export class VolumeExtender {
     const known = server?.spec.volumes.find((one) => one.volumeId === row.id);
     const sizeGib = await volumes.sizeGibOf(row.id);
     if (server === null || known === undefined || sizeGib === null) return;
-    const { isMultiattach, replacedBy } = known;
-    const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach, replacedBy };
+    const { isMultiattach, replacedBy, file } = known;
+    const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach, replacedBy, file };
     const target = { action: "extend_volume", record, cell, server };
     // If the volume was detached meanwhile, this is tried again, and ends there.
     const after = stillWith(volume, () => new Fault(409, `Volume ${volume.volumeId} was just changed; try again.`));

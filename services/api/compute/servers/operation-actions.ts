@@ -5,7 +5,7 @@ import type { InstanceAction } from "./action-event.ts";
 
 type Names = readonly [action: string, event: string];
 
-/** Nova's names of the action and of its event, by kind of operation. Null for a move that a scheduler has a record of. */
+/** Nova's names of the action and of its event, by kind of operation. Null for a move that a scheduler has a record of, and for what Nova shows to nobody. */
 const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   resize: null,
   migrate: null,
@@ -42,6 +42,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "detach-volume-offloaded": ["detach_volume", "api_detach_volume"],
   "extend-volume": ["extend_volume", "compute_extend_volume"],
   "swap-volume": ["swap_volume", "compute_swap_volume"],
+  "snapshot-volume": null,
+  "merge-volume": null,
   // Nova has nothing of the kind.
   "settle-volume": ["settle_volume", "compute_settle_volume"],
   "settle-volume-own": ["settle_volume", "compute_settle_volume"],
