@@ -125,3 +125,27 @@ test("attachments of other servers and volumes are left out, also if Cinder igno
     careless.close();
   }
 });
+
+test("all pages of a volume's snapshots are read, and a list that does not end is an error", async () => {
+  const snapshots = ["a", "b", "c"].map((id) => ({ id, volume_id: "v", status: "available" }));
+  let endless = false;
+  const paged = createServer((request, response) => {
+    const marker = new URL(request.url ?? "", "http://cinder").searchParams.get("marker");
+    const from = endless ? 0 : snapshots.findIndex(({ id }) => id === marker) + 1;
+    const links = from < 2 ? [{ rel: "next", href: "http://elsewhere/v3/snapshots/detail?marker=x" }] : [];
+    response.end(JSON.stringify({ snapshots: snapshots.slice(from, from + 1), snapshots_links: links }));
+  });
+  await new Promise<void>((resolve) => paged.listen(0, "127.0.0.1", resolve));
+  try {
+    const storage = clientOf(`http://127.0.0.1:${(paged.address() as AddressInfo).port}`, {
+      ...{ timeoutMs: 5_000, triesMax: 1 },
+    });
+    expect((await storage.snapshotsOf("v")).map(({ id }) => id)).toEqual(["a", "b", "c"]);
+    expect(await storage.snapshotsOf("other")).toEqual([]);
+    endless = true;
+    await expect(storage.snapshotsOf("v")).rejects.toMatchObject({ code: "bad-answer" });
+  } finally {
+    paged.closeAllConnections();
+    paged.close();
+  }
+});

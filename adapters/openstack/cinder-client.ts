@@ -37,6 +37,7 @@ import {
 } from "./cinder-documents.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
+import { readSnapshotsOf } from "./volume-snapshot-pages.ts";
 
 /** How Cinder is found in the catalogue. Its deletions of attachments are for services only. */
 export const CINDER = {
@@ -66,7 +67,6 @@ const NO_SERVICE_ADVICE =
 /** A server's attachments, or a volume's: far more than one of them can have. */
 const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
-const SNAPSHOTS_MAX = 1_000;
 /** By this, Cinder's drivers see that the guest's host has done its part in a snapshot. Source: `update_snapshot_status` of Nova's volume API */
 const GUESTS_PART_DONE = "90%";
 
@@ -117,11 +117,8 @@ export class CinderClient implements BlockStorage {
   }
 
   async snapshotsOf(volumeId: string): Promise<readonly CinderSnapshot[]> {
-    const query = new URLSearchParams({ all_tenants: "1", volume_id: volumeId, limit: `${SNAPSHOTS_MAX}` });
     try {
-      const found = await this.#call({ method: "GET", path: `/snapshots/detail?${query}`, ...OWN_NAME, expect: [200] });
-      // Snapshots are deleted because they are in this list, so it does not rest on Cinder's filter alone.
-      return listedSnapshots(found.body).filter((snapshot) => snapshot.volumeId === volumeId);
+      return await readSnapshotsOf(volumeId, (path) => this.#call({ method: "GET", path, ...OWN_NAME, expect: [200] }));
     } catch (error) {
       throw asFault(error);
     }

@@ -230,7 +230,7 @@ export interface BlockStorage {
   /** The snapshot, or null if there is none that the caller may see. */
   snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
   snapshots(page: CinderPage, by: AskedBy): Promise<CinderList<CinderSnapshot>>;
-  /** The snapshots of a volume, whoever owns them, up to 1,000 of them. */
+  /** All snapshots of a volume, whoever owns them. */
   snapshotsOf(volumeId: string): Promise<readonly CinderSnapshot[]>;
   /** Makes a snapshot. Not repeatable: each call makes another one. After `unreachable`, `snapshotsOf` may show that it was made. */
   createSnapshot(wanted: NewCinderSnapshot, by: AskedBy): Promise<MakeSnapshotOutcome>;

@@ -106,14 +106,16 @@ export class VolumeImageSettler {
     const { images, storage, clock } = this.#deps;
     const snapshots = (await Promise.all(volumeIds.map((volumeId) => storage.snapshotsOf(volumeId)))).flat();
     const left = snapshots.filter(isOfImage(id));
+    const refusals: string[] = [];
     for (const snapshot of left) {
       if (snapshot.status === "creating" || snapshot.status === "deleting") continue;
       const outcome = await storage.removeSnapshot(snapshot.id, OWN_NAME);
-      if (isRefused(outcome))
-        throw new Error(
-          `Cinder does not delete snapshot ${snapshot.id} of volume ${snapshot.volumeId}, which was made for image ${id} that could not be made: ${outcome.why}. Delete it, for example with openstack volume snapshot delete --force, and the image is removed, too.`,
-        );
+      if (isRefused(outcome)) refusals.push(`snapshot ${snapshot.id} of volume ${snapshot.volumeId} (${outcome.why})`);
     }
+    if (refusals.length > 0)
+      throw new Error(
+        `Cinder does not delete what was made for image ${id} that could not be made: ${refusals.join(", ")}. Delete it, for example with openstack volume snapshot delete --force, and the image is removed, too.`,
+      );
     if (left.length > 0 || clock.now() <= lateUntilMs) return false;
     await endAction(this.#deps, { id, ...image }, why);
     await images.abandon(id);

@@ -246,6 +246,21 @@ describe("an image of a server that boots from a volume", () => {
     expect([cinder.allSnapshots(), asked]).toEqual([[], 1]);
   });
 
+  test("that is dropped leaves only the snapshots that Cinder refuses to delete, and these are named", async () => {
+    const id = await accept();
+    const [first, second] = cinder.allSnapshots();
+    cinder.finishCreating(first?.id ?? "", "error");
+    finishSnapshots();
+    cinder.removeSnapshot = async (snapshotId, by) =>
+      snapshotId === first?.id
+        ? { kind: "refused", why: "it is error_deleting" }
+        : MemoryBlockStorage.prototype.removeSnapshot.call(cinder, snapshotId, by);
+    await settled(newSettler());
+    expect(cinder.allSnapshots().map((one) => one.id)).toEqual([first?.id]);
+    expect(told.every((one) => one.includes(`snapshot ${first?.id}`) && !one.includes(second?.id ?? ""))).toBe(true);
+    expect([told.length > 0, (await store.image(id))?.upload?.snapshots?.phase]).toEqual([true, "dropping"]);
+  });
+
   test("whose owner deletes it in Glance at the end has not succeeded", async () => {
     const id = await accept();
     finishSnapshots();
