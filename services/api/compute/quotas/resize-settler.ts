@@ -79,7 +79,7 @@ export class ResizeSettler {
     return this.#quotas.soleCharge(serverUuid);
   }
 
-  /** Looks at the server soon, and again for half a minute. The charge was read while the server waited for the confirmation or revert that has begun. */
+  /** Looks at the server soon, and again for half a minute. The charge was read while the server waited for the confirmation or revert that has begun, and that ends a resize: a migration charges nothing. */
   hasten(charge: SeenCharge): void {
     if (this.#hastened.size >= HASTENED_MAX) return;
     this.#hastened.set(charge.serverUuid, { charge, looks: 0, dueMs: this.#clock.monotonic() + FIRST_LOOK_MS });

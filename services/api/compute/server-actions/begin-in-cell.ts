@@ -28,7 +28,7 @@ const TRIES_MAX = 5;
 
 /**
  * Begins an operation that needs no other host, in one transaction in the server's cell; the cell's conductors carry it out. Refuses an
- * operation that the server's state does not allow or that conflicts with another operation.
+ * operation that the server's state does not allow or that conflicts with another operation. Returns the move that the operation confirms or reverts, if it does.
  *
  * Cost: three questions to the cell.
  */
@@ -54,16 +54,16 @@ export async function beginInCell(
     /** The statuses in which the call may begin the operation, if these are fewer than the operation allows. */
     readonly allowedFrom?: readonly ServerStatus[] | undefined;
   },
-): Promise<void> {
+): Promise<ReadableMigration | undefined> {
   const { taskId = randomUUID() } = request;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const begin = await plan(target, taskId, request);
+    const { begin, migration } = await plan(target, taskId, request);
     await request.prepare?.();
     const outcome = answered(target, await target.cell.begin(begin));
     if (outcome.kind === "changed") continue;
     settle(target, outcome);
     tell(deps, target, begin.task, request.carrier);
-    return;
+    return migration;
   }
   throw conflict(`Instance ${target.server.uuid} kept changing; try again.`);
 }
@@ -95,7 +95,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
     case "planned":
       // Another call may have changed the status since the target was found.
       if (request.allowedFrom?.includes(server.status) === false) throw wrongState({ action, uuid }, server.status);
-      return planned.begin;
+      return { begin: planned.begin, migration };
     case "busy":
       throw busy({ action, uuid }, planned.running);
     case "wrong-status":

@@ -60,16 +60,18 @@ const inCell =
     return answer;
   };
 
-/** Confirms or reverts a move. What the server no longer needs is given back to its project's quota as soon as that has ended. */
+/**
+ * Confirms or reverts a move. What the server no longer needs is given back to its project's quota as soon as that has ended. A charge that is found with a migration is another
+ * call's, which may still have to have its resize accepted.
+ */
 const settleMove =
-  (kind: "confirm" | "revert", answer?: ActionResult): RunAction =>
-  async (deps, one, options) => {
-    const { resizes } = deps;
-    const record = resizes === null ? null : await deps.finder.find(one.id, one.call);
-    const charge = record === null ? null : ((await resizes?.chargeOf(record.serverUuid)) ?? null);
-    const result = await inCell(kind, answer)(deps, one, options);
-    if (charge !== null) resizes?.hasten(charge);
-    return result;
+  (kind: "confirm" | "revert", answer: ActionResult = ACCEPTED): RunAction =>
+  async (deps, { id, call, carrier, action }) => {
+    const target = await findTarget(deps, call, { id, action });
+    const charge = (await deps.resizes?.chargeOf(target.server.uuid)) ?? null;
+    const move = await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
+    if (charge !== null && move?.kind === "resize") deps.resizes?.hasten(charge);
+    return answer;
   };
 
 /** Runs a move to a host that a scheduler chooses. */
