@@ -24,6 +24,7 @@ const BODIES: readonly (readonly [path: string, body: object, minor?: number])[]
   ["action", { "os-migrateLive": { ...LIVE, force: true } }, 68],
   ["action", { "os-migrateLive": LIVE }, 24],
   ["action", { evacuate: { colour: "red" } }],
+  ["action", { evacuate: null }],
   ["action", { evacuate: {} }, 13],
   ["action", { unshelve: { colour: "red" } }],
   ["action", { unshelve: {} }, 77],
@@ -50,4 +51,10 @@ test("a move before the microversion of its fields ignores them, as in Nova", as
     rig.post(`/v2.1/servers/${busy}/action`, body, as("admin:p", minor)).then(({ statusCode }) => statusCode);
   expect(await ask({ migrate: { host: "x" } }, 55)).toBe(409);
   expect(await ask({ unshelve: { availability_zone: "x" } }, 76)).toBe(409);
+});
+
+test("a password for a disk that is there already is refused once the server was found, as in Nova", async () => {
+  const evacuate = { onSharedStorage: true, adminPass: "secret" };
+  const ask = (server: string) => rig.post(`/v2.1/servers/${server}/action`, { evacuate }, as("admin:p", 13));
+  expect((await ask(NOWHERE)).statusCode).toBe(404);
 });

@@ -23,6 +23,7 @@ import {
   mayForceEvacuate,
   mayForceLive,
   mayNameMigrateHost,
+  maySayShared,
   namesUnshelvePlace,
   readFlavorRef,
   UNSHELVE_HOST_FROM,
@@ -101,6 +102,8 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
 export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body, call) => {
   const { server, cell } = target;
   checkEvacuate(body, call);
+  if (maySayShared(call) && body.flag("onSharedStorage") && body.has("adminPass"))
+    throw badRequest("admin password can't be changed on existing disk");
   const host = body.host();
   const forced = mayForceEvacuate(call) && body.flag("force");
   if (forced && host === "") throw badRequest("Can't force to a non-provided destination");

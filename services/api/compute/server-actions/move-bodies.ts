@@ -1,5 +1,5 @@
 import type { KnownCall } from "../../http/call.ts";
-import { badRequest, invalidField } from "../../http/fault.ts";
+import { invalidField } from "../../http/fault.ts";
 import type { ActionBody } from "./action-body.ts";
 
 /**
@@ -57,12 +57,15 @@ export const checkLiveMigrate: CheckBody = (body, call) => {
 export const mayForceEvacuate = ({ minor }: Pick<KnownCall, "minor">): boolean =>
   minor >= FORCE_EVACUATE_FROM && minor <= FORCE_UNTIL;
 
+/** Up to this microversion the call must say whether both hosts see the server's disk. */
+export const maySayShared = ({ minor }: Pick<KnownCall, "minor">): boolean => minor <= SHARED_STORAGE_UNTIL;
+
 export const checkEvacuate: CheckBody = (body, call) => {
-  const shares = call.minor <= SHARED_STORAGE_UNTIL;
+  if (body.isNull) throw invalidField("evacuate", null, "It is not of type 'object'.");
+  const shares = maySayShared(call);
   const mayForce = mayForceEvacuate(call);
   body.refuseOthers("host", "adminPass", ...(shares ? ["onSharedStorage"] : []), ...(mayForce ? ["force"] : []));
-  if (shares && body.require("onSharedStorage").flag("onSharedStorage") && body.has("adminPass"))
-    throw badRequest("admin password can't be changed on existing disk");
+  if (shares) body.require("onSharedStorage").flag("onSharedStorage");
   body.password();
   body.host();
   if (mayForce) body.flag("force");
