@@ -32,6 +32,7 @@ export class MemorySnapshotFiles {
   /** The files to which each snapshot's file refers since it was made. */
   readonly #below = new Map<string, readonly string[]>();
   readonly #merges = new Map<string, MergeWish>();
+  /** The snapshots whose progress says that the host has done its part. */
   readonly #told = new Set<string>();
 
   constructor(all: Map<string, CinderSnapshot>, onNamed: (volumeId: string, file: string) => void) {
@@ -89,18 +90,20 @@ export class MemorySnapshotFiles {
         ? { fileToMerge: chain[2] ?? null, mergeTarget: null, deletes: below }
         : { fileToMerge: file, mergeTarget: below, deletes: file };
     this.#merges.set(id, wish);
-    this.#told.delete(id);
     this.all.set(id, { ...snapshot, status: "deleting" });
+    // As Cinder does: a word of an earlier deletion that nobody has taken back counts.
+    if (!this.holds) this.goOn(id);
     return wish;
   }
 
-  report({ snapshotId, status }: SnapshotReport): SnapshotReportOutcome {
+  report({ snapshotId, status, isDone }: SnapshotReport): SnapshotReportOutcome {
     const snapshot = this.all.get(snapshotId);
     if (snapshot === undefined) return { kind: "refused", why: `Snapshot ${snapshotId} could not be found.` };
     if (MAY_HEAR[snapshot.status]?.includes(status) !== true)
       return { kind: "refused", why: `Snapshot status ${snapshot.status} not allowed for update_snapshot_status` };
     if (status !== snapshot.status) this.all.set(snapshotId, { ...snapshot, status });
-    else this.#told.add(snapshotId);
+    if (isDone) this.#told.add(snapshotId);
+    else this.#told.delete(snapshotId);
     if (!this.holds) this.goOn(snapshotId);
     return { kind: "taken" };
   }
@@ -108,7 +111,7 @@ export class MemorySnapshotFiles {
   /** Cinder looks whether the host has done its part, and goes on if so. */
   goOn(id: string): void {
     const snapshot = this.all.get(id);
-    if (snapshot === undefined || !this.#told.delete(id)) return;
+    if (snapshot === undefined || MAY_HEAR[snapshot.status] === undefined || !this.#told.delete(id)) return;
     const { volumeId, status } = snapshot;
     const chain = this.chainOf(volumeId);
     if (status === "creating") {

@@ -69,6 +69,8 @@ const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
 /** By this, Cinder's drivers see that the guest's host has done its part in a snapshot. Source: `update_snapshot_status` of Nova's volume API */
 const GUESTS_PART_DONE = "90%";
+/** Cinder keeps the progress of a deletion that has failed for the next one, which would find 90% before the host has begun. Nova leaves that behind. */
+const GUESTS_PART_OPEN = "0%";
 
 /**
  * Cinder over HTTP, of the release Yoga or newer, whose paths need no project.
@@ -198,8 +200,9 @@ export class CinderClient implements BlockStorage {
     }
   }
 
-  async reportSnapshot({ snapshotId, status }: SnapshotReport): Promise<SnapshotReportOutcome> {
-    const body = { "os-update_snapshot_status": { status, progress: GUESTS_PART_DONE } };
+  async reportSnapshot({ snapshotId, status, isDone }: SnapshotReport): Promise<SnapshotReportOutcome> {
+    const progress = isDone ? GUESTS_PART_DONE : GUESTS_PART_OPEN;
+    const body = { "os-update_snapshot_status": { status, progress } };
     const path = `${snapshotPath(snapshotId)}/action`;
     try {
       await this.#call({ method: "POST", path, body, ...OWN_NAME, expect: [202], isRepeatable: true });

@@ -85,6 +85,8 @@ export type MakeSnapshotOutcome =
 export interface SnapshotReport {
   readonly snapshotId: string;
   readonly status: "creating" | "deleting" | "error" | "error_deleting";
+  /** Whether the host has done its part. Cinder keeps the latest word, also for a later deletion of the same snapshot, in which it deletes a file as soon as it finds that the host is done. */
+  readonly isDone: boolean;
 }
 
 export type SnapshotReportOutcome = { readonly kind: "taken" } | { readonly kind: "refused"; readonly why: string };
@@ -237,7 +239,7 @@ export interface BlockStorage {
   /** Deletes a snapshot as its owner asks for it. Refused while Cinder still makes it. */
   removeSnapshot(id: string, by: AskedBy): Promise<RemoveOutcome>;
   /**
-   * Tells Cinder what has become of the part of a guest's host in a snapshot that Cinder makes or deletes: done (`creating`, `deleting`), or failed (`error`, `error_deleting`). Repeatable.
+   * Tells Cinder what has become of the part of a guest's host in a snapshot that Cinder makes or deletes: begun or done (`creating`, `deleting`), or failed (`error`, `error_deleting`). Repeatable.
    * Refused if Cinder does not wait for that.
    */
   reportSnapshot(report: SnapshotReport): Promise<SnapshotReportOutcome>;

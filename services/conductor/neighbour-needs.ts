@@ -143,13 +143,12 @@ export class NeighbourNeeds {
 
   /** Asks Cinder whether it still waits for the host's part in a snapshot, and which file of the volume it names to that host. */
   async confirmSnapshot(
-    serverUuid: string,
     of: Parameters<VolumeSnapshots["confirm"]>[0],
     need: Need & { readonly host: string },
   ): Promise<NeedsOutcome> {
     const confirmed = await this.#snapshots.confirm(of, need);
     if (confirmed.kind !== "ended") return confirmed;
-    const connected = await this.#volumes.connect(serverUuid, [of.volume], need);
+    const connected = await this.#volumes.connect(of.serverUuid, [of.volume], need);
     if (connected?.kind === "connected") return { kind: "met", ...NO_NEEDS, connections: connected.connections };
     return connected ?? failed("the volume is not in Cinder", true);
   }

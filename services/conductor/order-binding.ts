@@ -171,11 +171,16 @@ export class OrderBinding {
     const { before, volume: after, snapshot } = this.#facts;
     if (!snapshot || after === null) return null;
     const volume = before.volumes.find(({ volumeId }) => volumeId === after.volumeId) ?? after;
-    const of = { volume, snapshot, work: this.#facts.kind === "snapshot-volume" ? "creating" : "deleting" } as const;
+    const of = {
+      serverUuid: before.uuid,
+      volume,
+      snapshot,
+      work: this.#facts.kind === "snapshot-volume" ? "creating" : "deleting",
+    } as const;
     switch (ask) {
       case "switch-volume":
       case "merge-volume":
-        return this.#needs.confirmSnapshot(before.uuid, of, { ...need, host: place.host });
+        return this.#needs.confirmSnapshot(of, { ...need, host: place.host });
       case "announce-snapshot":
         return this.#needs.endSnapshot("announce", of, need);
       case "deny-snapshot":

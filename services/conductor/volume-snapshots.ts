@@ -16,6 +16,7 @@ const REFUSALS = { creating: "error", deleting: "error_deleting" } as const;
 const MADE = "available";
 
 interface SnapshotOf {
+  readonly serverUuid: string;
   readonly volume: ServerVolume;
   readonly snapshot: VolumeSnapshot;
   readonly work: SnapshotWork;
@@ -55,19 +56,23 @@ export class VolumeSnapshots {
 
   /**
    * Tells Cinder that the host has done its part. Resolves when Cinder has made the new snapshot, or knows that it may delete the files of another one. `failed` without `isUnknown`: Cinder
-   * has given the snapshot up.
+   * has given the snapshot up. A snapshot that was made may have another status when it is looked at, since users delete it at once, or Cinder fails after it has changed over. So what counts
+   * then is the file that Cinder names to the server's hosts.
    */
-  announce({ snapshot: { snapshotId }, work }: SnapshotOf, need: Need): Promise<EndedReplacement> {
+  announce(of: SnapshotOf, need: Need): Promise<EndedReplacement> {
+    const { work, snapshot } = of;
+    const { snapshotId } = snapshot;
     return this.#call(`Cinder has not gone on with snapshot ${snapshotId}`, need, async (storage) => {
       const status = (await storage.snapshot(snapshotId, OWN_NAME))?.status ?? null;
       if (status === (work === "creating" ? MADE : null)) return ENDED;
+      if (status !== work && work === "creating" && (await isNamed(storage, of))) return ENDED;
       if (status !== work)
         return failed(
           `Cinder has given snapshot ${snapshotId} up: its status is ${status ?? "none, since it is gone"}`,
           true,
         );
       if (!(await this.#calls.mayWrite(need))) return UNWANTED;
-      const told = await storage.reportSnapshot({ snapshotId, status: work });
+      const told = await storage.reportSnapshot({ snapshotId, status: work, isDone: true });
       if (told.kind === "taken" && work === "deleting") return ENDED;
       const why = told.kind === "taken" ? "it is still creating" : told.why;
       throw new BlockStorageError("unreachable", why);
@@ -78,7 +83,7 @@ export class VolumeSnapshots {
   deny({ snapshot: { snapshotId }, work }: SnapshotOf, need: Need): Promise<EndedReplacement> {
     return this.#call(`Cinder could not be told of snapshot ${snapshotId}`, need, async (storage) => {
       if (!(await this.#calls.mayWrite(need))) return UNWANTED;
-      await storage.reportSnapshot({ snapshotId, status: REFUSALS[work] });
+      await storage.reportSnapshot({ snapshotId, status: REFUSALS[work], isDone: false });
       return ENDED;
     });
   }
@@ -98,4 +103,14 @@ export class VolumeSnapshots {
     });
     return outcome.kind === "failed" && outcome !== said ? { ...outcome, isUnknown: true } : outcome;
   }
+}
+
+/** Whether Cinder names the new file of a snapshot to a host of the server. Throws while Cinder does not say which one it names. */
+async function isNamed(
+  storage: BlockStorage,
+  { serverUuid, volume: { volumeId }, snapshot: { newFile } }: SnapshotOf,
+): Promise<boolean> {
+  for (const { id } of await storage.attachments({ volumeId, serverUuid }))
+    if ((await storage.attachment(id))?.connection?.name === newFile) return true;
+  return false;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
-import type { BlockStorage, CinderAttachment } from "../../core/stores/block-storage.ts";
+import type { BlockStorage, CinderAttachment, SnapshotReport } from "../../core/stores/block-storage.ts";
 import { asProject as as, connectorOf, newCinderVolume, OWN, volumesContract } from "./volumes.contract.ts";
 
 /**
@@ -95,7 +95,8 @@ export function blockStorageContract(
       const kept = await storage.reserve(wanted, OWN);
       const attachmentId = kept.kind === "reserved" ? kept.attachment.id : "";
       const { id: snapshotId } = twin.putSnapshot(volumeId);
-      const tell = (status: "creating" | "deleting" | "error") => storage.reportSnapshot({ snapshotId, status });
+      const tell = (status: SnapshotReport["status"], isDone = true) =>
+        storage.reportSnapshot({ snapshotId, status, isDone });
       expect(await tell("creating")).toMatchObject({ kind: "refused", why: expect.stringContaining("available") });
       twin.snapshotFiles.holds = true;
       const file = twin.snapshotFiles.begin(twin.snapshotFiles.all.get(snapshotId)!);
@@ -106,9 +107,17 @@ export function blockStorageContract(
       expect((await storage.attachment(attachmentId))?.connection).toMatchObject({ name: file });
       expect(await storage.snapshot(snapshotId, OWN)).toMatchObject({ status: "available" });
       expect(await tell("error")).toMatchObject({ kind: "refused" });
-      expect(await storage.reportSnapshot({ snapshotId: randomUUID(), status: "error" })).toMatchObject({
+      expect(await storage.reportSnapshot({ snapshotId: randomUUID(), status: "error", isDone: false })).toMatchObject({
         kind: "refused",
       });
+      // A deletion does not find the word of an earlier one that has failed, if that was taken back.
+      twin.snapshotFiles.beginDeletion(snapshotId);
+      for (const isDone of [true, false]) expect(await tell("deleting", isDone)).toEqual({ kind: "taken" });
+      twin.snapshotFiles.goOn(snapshotId);
+      for (const isDone of [true, false]) await tell(isDone ? "deleting" : "error_deleting", isDone);
+      twin.snapshotFiles.beginDeletion(snapshotId);
+      twin.snapshotFiles.goOn(snapshotId);
+      expect(await storage.snapshot(snapshotId, OWN)).toMatchObject({ status: "deleting" });
     });
 
     test("makes, lists and deletes snapshots in the caller's project, and says why not", async () => {

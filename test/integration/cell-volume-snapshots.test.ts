@@ -171,6 +171,53 @@ test("a guest goes back to its former file if Cinder has given the snapshot up m
   ]);
 });
 
+test("a guest stays with the new file of a snapshot that Cinder has made, and that a user deletes before the conductor sees it", async () => {
+  await running();
+  cinder.snapshotFiles.holds = true;
+  let isTold = false;
+  cinder.fate = (method) => {
+    if (method === "reportSnapshot") isTold = true;
+    else if (method === "snapshot" && isTold)
+      for (const { id, status } of [...cinder.snapshotFiles.all.values()]) {
+        if (status !== "creating") continue;
+        cinder.snapshotFiles.goOn(id);
+        cinder.snapshotFiles.beginDeletion(id);
+        // The cell refuses to merge anything meanwhile.
+        cinder.snapshotFiles.giveUp(id);
+      }
+    return "answered";
+  };
+  const { id, file } = await begin();
+  await eventually("the operation to end", async () => (await cell.server(1)).taskState === null);
+  expect([statusOf(id), (await cell.server(1)).fault]).toEqual(["error_deleting", null]);
+  await agree(file, firstFile());
+});
+
+test("Cinder deletes no file before it is merged when a deletion that has failed is repeated", async () => {
+  await running();
+  const { id, file } = await made();
+  const deleted: string[] = [];
+  cinder.snapshotFiles.onDeleted = (_, one) => {
+    expect(used()).not.toContain(one);
+    deleted.push(one);
+  };
+  await driver.snapshotVolume(
+    { host: "host-0", serverUuid: serverId(1), attemptId: driver.guests()[0]!.attemptId },
+    { ...(await present()), connection: "" },
+    { snapshot: { snapshotId: id, newFile: file, fileToMerge: "", mergeTarget: "" }, step: "return" },
+    new AbortController().signal,
+  );
+  await beginDeletion(id);
+  await eventually("Cinder to be told", () => statusOf(id) === "error_deleting");
+  await cell.rest(1);
+  await cell.operate({ server: 1, kind: "hard-reboot" });
+  await cell.rest(1);
+  await beginDeletion(id);
+  await eventually("the snapshot to be gone", () => statusOf(id) === undefined);
+  expect(deleted).toEqual([firstFile()]);
+  await agree(file);
+});
+
 test("no guest is switched for a snapshot that Cinder does not wait for", async () => {
   await running();
   const calls: string[] = [];

@@ -97,8 +97,9 @@ async function reported(
   snapshotId: string,
   told: { readonly status: "creating"; readonly progress: string },
 ): Promise<FakeAnswer> {
-  if (told.progress !== "90%") return refusal(400, "badRequest", "This twin knows the progress 90% alone.");
-  const outcome = await twin.reportSnapshot({ snapshotId, status: told.status });
+  const { status, progress } = told;
+  if (!["0%", "90%"].includes(progress)) return refusal(400, "badRequest", "This twin knows 0% and 90% alone.");
+  const outcome = await twin.reportSnapshot({ snapshotId, status, isDone: progress === "90%" });
   return outcome.kind === "taken" ? { status: 202 } : refusal(400, "badRequest", outcome.why);
 }
 

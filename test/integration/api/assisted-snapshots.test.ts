@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { OwnServerVolumes } from "../../../services/api/compute/server-volumes/own-server-volumes.ts";
+import { Fault } from "../../../services/api/http/fault.ts";
 import { ApiRig } from "./api-rig.ts";
 import { ADMIN, attachmentCalls } from "./attachment-calls.ts";
 
@@ -59,6 +61,26 @@ test("a guest is switched to the file of a new snapshot, and its files are merge
     status: "ACTIVE",
     spec: { volumes: [{ file: "new-file" }] },
   });
+});
+
+test("Cinder hears that nothing is merged yet before a deletion begins, and a deletion that cannot begin tells it nothing", async () => {
+  const { server, volume } = await withVolume();
+  const told: string[] = [];
+  let isSilent = false;
+  const beginMerge = vi.spyOn(OwnServerVolumes.prototype, "beginMerge").mockImplementation(async (id) => {
+    expect(openTask(server)).toBeUndefined();
+    if (isSilent) throw new Fault(503, "Cinder does not answer.");
+    told.push(id);
+  });
+  const info = { type: "qcow2", volume_id: volume, file_to_merge: null, merge_target_file: null };
+  isSilent = true;
+  expect((await remove(info)).status).toBe(503);
+  isSilent = false;
+  expect((await remove(info)).status).toBe(204);
+  // A client that has not heard the answer asks twice, when the host may have merged the files already.
+  expect((await remove(info)).status).toBe(400);
+  expect(told).toEqual([SNAPSHOT]);
+  beginMerge.mockRestore();
 });
 
 test("a given-up snapshot leaves the server the file that it had", async () => {

@@ -225,6 +225,10 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return (await askNeighbour(() => this.#storage.volume(id, OWN_NAME)))?.status ?? null;
   }
 
+  override async beginMerge(snapshotId: string): Promise<void> {
+    await askNeighbour(() => this.#storage.reportSnapshot({ snapshotId, status: "deleting", isDone: false }));
+  }
+
   override giveUpReplacement(attachmentId: string): Promise<void> {
     return this.#storage.deleteAttachment(attachmentId);
   }

@@ -79,6 +79,8 @@ export class OwnServerVolumes implements ServerVolumes {
     return null;
   }
 
+  async beginMerge(_snapshotId: string): Promise<void> {}
+
   /** Volumes of Berth's own are never migrated, which callers see before. */
   async reserveReplacement(_replacement: Replacement, _call: KnownCall): Promise<ReplacementOutcome> {
     return { kind: "refused", fault: badRequest("Invalid volume: Berth's own volumes are not migrated.") };

@@ -97,6 +97,11 @@ export interface ServerVolumes
   sizeGibOf(id: string): Promise<number | null>;
   /** The present status of a volume in Cinder, whoever owns it. Null for one that is not there. A call for which Cinder cannot answer is refused (503). */
   statusInCinder(id: string): Promise<string | null>;
+  /**
+   * Tells Cinder that a guest's host has not merged anything yet for a snapshot that Cinder deletes. An earlier deletion that has failed, under Nova for example, may have left another word, by
+   * which Cinder would delete a file at once. A call for which Cinder cannot answer is refused (503).
+   */
+  beginMerge(snapshotId: string): Promise<void>;
   /** Reserves the volume that is to replace a server's volume for this server, if it can do that. */
   reserveReplacement(replacement: Replacement, call: KnownCall): Promise<ReplacementOutcome>;
   /** Ends such a reservation. Rejects with a BlockStorageError if that is not known. */

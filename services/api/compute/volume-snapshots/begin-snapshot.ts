@@ -10,7 +10,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 
 export type SnapshotDeps = Pick<ServerDeps, "store" | "cells" | "events"> & {
   /** Null when servers have no volumes. */
-  readonly volumes: Pick<ServerVolumes, "volumes"> | null;
+  readonly volumes: Pick<ServerVolumes, "volumes" | "beginMerge"> | null;
 };
 
 /**
@@ -52,7 +52,10 @@ export async function beginSnapshot(
   const volume = kind === "snapshot-volume" ? { ...known, file: snapshot.newFile } : known;
   const target = { action: "volume_snapshot", record, cell, server };
   try {
-    await beginInCell(deps, target, { kind, ...context, volume, snapshot, after: stillWith(volume, missing) });
+    const prepare = async () => {
+      if (kind === "merge-volume") await deps.volumes?.beginMerge(snapshot.snapshotId);
+    };
+    await beginInCell(deps, target, { kind, ...context, volume, snapshot, prepare, after: stillWith(volume, missing) });
   } catch (error) {
     if (error instanceof Fault && (error.status === 409 || error.status === 404)) throw badRequest(error.message);
     throw error;
