@@ -104,6 +104,8 @@ export class VolumeImageSettler {
     { volumeIds, lateUntilMs, why }: ImageSnapshots,
   ): Promise<boolean> {
     const { images, storage, clock } = this.#deps;
+    // A snapshot that Cinder makes while it is asked is not in its answers.
+    const isLast = clock.now() > lateUntilMs;
     const snapshots = (await Promise.all(volumeIds.map((volumeId) => storage.snapshotsOf(volumeId)))).flat();
     const left = snapshots.filter(isOfImage(id));
     const refusals: string[] = [];
@@ -116,7 +118,7 @@ export class VolumeImageSettler {
       throw new Error(
         `Cinder does not delete what was made for image ${id} that could not be made: ${refusals.join(", ")}. Delete it, for example with openstack volume snapshot delete --force, and the image is removed, too.`,
       );
-    if (left.length > 0 || clock.now() <= lateUntilMs) return false;
+    if (left.length > 0 || !isLast) return false;
     await endAction(this.#deps, { id, ...image }, why);
     await images.abandon(id);
     return true;

@@ -261,6 +261,23 @@ describe("an image of a server that boots from a volume", () => {
     expect([told.length > 0, (await store.image(id))?.upload?.snapshots?.phase]).toEqual([true, "dropping"]);
   });
 
+  test("stays until Cinder was asked for its snapshots after the last one could come, also if Cinder answers slowly", async () => {
+    fates("createSnapshot", "slow");
+    await expect(accept()).rejects.toMatchObject({ status: 503 });
+    cinder.snapshotsOf = async (volumeId) => {
+      const found = await MemoryBlockStorage.prototype.snapshotsOf.call(cinder, volumeId);
+      clock.advance(LATE_SNAPSHOT_MS);
+      return found;
+    };
+    const round = newSettler();
+    await round();
+    cinder.finishSlow();
+    finishSnapshots();
+    expect([cinder.allSnapshots().length, (await imageNow()) !== undefined]).toEqual([1, true]);
+    await settled(round);
+    expect([cinder.allSnapshots(), await imageNow()]).toEqual([[], undefined]);
+  });
+
   test("whose owner deletes it in Glance at the end has not succeeded", async () => {
     const id = await accept();
     finishSnapshots();
