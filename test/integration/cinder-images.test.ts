@@ -188,7 +188,7 @@ test("nothing else is made of such an image, and none of one whose mapping is no
   for (const id of snapshots) await cinder.removeSnapshot(id, { callerToken: null, requestId: null });
   answers.push(await create({ imageRef: image }));
   expect(answers.map(({ status, json }) => [status, json.badRequest?.message])).toEqual([
-    [400, `Block Device Mapping is Invalid: failed to get image ${image}.`],
+    [400, expect.stringContaining("create a server from it (imageRef)")],
     [400, expect.stringContaining("consists of snapshots of volumes")],
     [400, `Requested rescue image '${image}' is not supported`],
     [400, expect.stringContaining("is no list of devices in JSON")],

@@ -39,7 +39,7 @@ export async function readBootImage(
   for (const { wanted } of from.volumes)
     if (wanted.source.kind === "image" && images !== null) {
       const judged = await judgeImage(wanted.source.id, images, from);
-      if ("refused" in judged) throw imageMissing(wanted.source.id);
+      if ("refused" in judged) throw judged.isMissing ? imageMissing(wanted.source.id) : imageRefused(judged);
       filled.set(wanted.source.id, judged.image);
     }
   const root = from.volumes.find(({ wanted }) => wanted.isRoot);
