@@ -46,6 +46,8 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
         url: keystone.url,
         credentials: passwordOf("placement", SERVICE_PASSWORD),
         triesMax: 1,
+        // Other tests keep the machine, and so this Keystone, busy meanwhile.
+        timeoutMs: 30_000,
       },
     );
     open.push(authenticator);
