@@ -31,7 +31,11 @@ export function filesAfter(
   share: FakeShare,
 ): FakeFiles {
   const chain = files[volumeId];
-  if (chain === undefined) throw new Error(`the guest does not have volume ${volumeId} in Cinder`);
+  if (chain === undefined) {
+    // A guest without the volume writes to none of its files.
+    if (step === "return") return files;
+    throw new Error(`the guest does not have volume ${volumeId} in Cinder`);
+  }
   const { newFile, fileToMerge, mergeTarget } = snapshot;
   const [used = "", ...below] = chain;
   const now = (after: readonly string[]): FakeFiles => ({ ...files, [volumeId]: after });

@@ -29,8 +29,11 @@ export async function snapshotGuestVolume(
   if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
   const { volumeId } = volume;
   const place = guest.record.volumes?.find((one) => one.volumeId === volumeId);
-  if (place?.connection === undefined)
+  if (place?.connection === undefined) {
+    // A guest without the volume writes to none of its files, so it need not go back to one.
+    if (step === "return") return;
     throw new QemuError("state", `the guest does not have volume ${volumeId} of Cinder`);
+  }
   if (place.replacement !== undefined)
     throw new QemuError("state", `volume ${volumeId} is being replaced by another one`);
   const hasQemu = await mayChangeDevices(guest, "volumes");

@@ -1,0 +1,11 @@
+import { expect, test } from "vitest";
+import { VolumeSnapshot } from "../../proto/gen/berth/shared.ts";
+import { filesAfter, NO_SHARE } from "./fake-volume-files.ts";
+
+test("a guest without the volume need not go back to a file of it, and cannot be switched to one", () => {
+  const volume = { volumeId: "lost", connection: "" };
+  const snapshot = VolumeSnapshot.fromPartial({ newFile: "new" });
+  const files = { other: ["file"] };
+  expect(filesAfter(files, volume, { snapshot, step: "return" }, NO_SHARE)).toEqual(files);
+  expect(() => filesAfter(files, volume, { snapshot, step: "switch" }, NO_SHARE)).toThrow("does not have volume lost");
+});
