@@ -6,10 +6,19 @@ import { TIMEOUT_MS, world } from "./world.ts";
 const SLICE = 25;
 
 /** Defines tests, each of 25 new worlds. A title names the first seed, and a failure the seed that broke a law. */
-export function testFreshWorlds(slices: number, profile: "mixed" | "volumes" | "ports" = "mixed"): void {
-  const first = Math.floor(Math.random() * 2 ** 30);
+export function testFreshWorlds(slices: number, profile: "mixed" | "ports" = "mixed"): void {
+  testWorlds(slices, profile, Math.floor(Math.random() * 2 ** 30), "worlds that were never tried before,");
+}
+
+/** Defines tests, each of 25 worlds, from the seed `first` on. */
+export function testWorlds(
+  slices: number,
+  profile: "mixed" | "volumes" | "ports",
+  first: number,
+  what = "worlds,",
+): void {
   test.each(Array.from({ length: slices }, (_, slice) => first + slice * SLICE))(
-    `${SLICE} ${profile} worlds that were never tried before, from seed %i on`,
+    `${SLICE} ${profile} ${what} from seed %i on`,
     { timeout: TIMEOUT_MS },
     async (from) => {
       for (let seed = from; seed < from + SLICE; seed += 1) {
