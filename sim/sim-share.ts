@@ -11,6 +11,8 @@ export class SimShare implements FakeShare {
   /** The files to which guests have written, and whose content is in no other file, each with the server of the latest one. */
   readonly #written = new Map<string, string>();
   readonly #deleted = new Set<string>();
+  /** The files whose content another one has got. No other file refers to them from then on, also before Cinder deletes them. */
+  readonly #emptied = new Set<string>();
 
   constructor(world: World, snapshots: MemorySnapshotFiles, servers: Pick<KnownServers, "look" | "guests">) {
     this.#world = world;
@@ -20,20 +22,21 @@ export class SimShare implements FakeShare {
   }
 
   chainOf(file: string): readonly string[] {
-    return this.#snapshots.chainFrom(file);
+    return this.#snapshots.chainFrom(file).filter((one) => one === file || !this.#emptied.has(one));
   }
 
   opened(files: readonly string[], serverUuid: string): void {
     const [used = ""] = files;
     const gone = files.find((file) => this.#deleted.has(file));
     if (gone !== undefined) this.#world.find(6, `a guest uses the file ${gone}, which Cinder has deleted`);
-    const newer = [...this.#written.keys()].find((file) => this.chainOf(file).slice(1).includes(used));
+    const newer = [...this.#written.keys()].find((file) => this.#snapshots.chainFrom(file).slice(1).includes(used));
     if (newer !== undefined && !this.#isBrokenOff(newer))
       this.#world.find(6, `a guest goes on with the file ${used}, without what was written to ${newer}`);
     this.#written.set(used, serverUuid);
   }
 
   merged(file: string, into: string): void {
+    this.#emptied.add(file);
     const writer = this.#written.get(file);
     if (writer === undefined) return;
     this.#written.delete(file);
