@@ -51,3 +51,18 @@ test("an attachment that ends after its guest is gone breaks no law, and one tha
   expect([cinder.wrongAtRest(servers), world.findings]).toEqual([[], []]);
   expect(await cinder.left()).toHaveLength(1);
 });
+
+test.each([true, false])(
+  "a volume that is left breaks no law only if it had a snapshot when it was to be deleted (%s)",
+  async (hasSnapshot) => {
+    const { cinder, truth, attachmentId } = await attached();
+    [truth.server, truth.guests] = [null, []];
+    const [volume] = (await cinder.storage.volumesNamed("v")).map(({ id }) => id);
+    await cinder.storage.deleteAttachment(attachmentId);
+    if (hasSnapshot) cinder.beginSnapshot(volume ?? "");
+    // Nobody has asked Cinder to delete it so far.
+    expect(await cinder.left()).toHaveLength(1);
+    expect((await cinder.storage.deleteVolume(volume ?? "")).kind).toBe(hasSnapshot ? "refused" : "deleted");
+    expect(await cinder.left()).toEqual([]);
+  },
+);

@@ -52,6 +52,8 @@ export class SimCinder {
   readonly fills: SimFills | null;
   /** Where the files of the volumes lie. */
   readonly share: SimShare;
+  /** The volumes that Cinder did not delete with their server, since they had snapshots: they are kept, as by Nova. */
+  readonly #kept = new Set<string>();
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -85,6 +87,7 @@ export class SimCinder {
     this.fills = habits.fills === undefined ? null : new SimFills(world, habits.fills, this.#twin, servers);
     this.#fillNewVolumes();
     this.#watchEnds(servers);
+    this.#watchDeletions();
   }
 
   /** Cinder as it is, without a network before it. */
@@ -204,7 +207,7 @@ export class SimCinder {
   async left(): Promise<readonly string[]> {
     const volumes = this.#twin
       .all()
-      .filter(({ id, status }) => !this.usersVolumes.includes(id) || status !== "available")
+      .filter(({ id, status }) => status !== "available" || !(this.usersVolumes.includes(id) || this.#kept.has(id)))
       .map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
     const attachments = (await this.#twin.attachments({})).map(
       ({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`,
@@ -232,6 +235,16 @@ export class SimCinder {
       const isBroken = !this.#isCalm && this.#random() < this.#habits.errorShare;
       this.#world.clock.setTimer(fillMs, () => this.#twin.finishCreating(volume.id, isBroken ? "error" : "available"));
       return volume;
+    };
+  }
+
+  #watchDeletions(): void {
+    const remove = this.#twin.deleteVolume.bind(this.#twin);
+    this.#twin.deleteVolume = async (id) => {
+      const outcome = await remove(id);
+      const had = [...this.snapshotFiles.all.values()].some((snapshot) => snapshot.volumeId === id);
+      if (outcome.kind === "refused" && had) this.#kept.add(id);
+      return outcome;
     };
   }
 

@@ -43,11 +43,11 @@ export class SimShare implements FakeShare {
     this.#written.set(into, writer);
   }
 
-  /** Whether the server was deleted during the snapshot, so that Cinder has given it up: what its guest has written meanwhile is lost (docs/cinder.md). */
+  /** Whether the server was deleted during the snapshot, so that Cinder has given it up, or a user has deleted the snapshot, too: what its guest has written meanwhile is lost (docs/cinder.md). */
   #isBrokenOff(file: string): boolean {
     const server = this.#servers.look(this.#written.get(file) ?? "");
     const isGone = server === null || server.status === "DELETED";
-    return isGone && this.#snapshots.statusOf(file) === "error";
+    return isGone && this.#snapshots.isGivenUp(file);
   }
 
   #delete(volumeId: string, file: string): void {

@@ -32,6 +32,8 @@ export class MemorySnapshotFiles {
   /** The files to which each snapshot's file refers since it was made. */
   readonly #below = new Map<string, readonly string[]>();
   readonly #merges = new Map<string, MergeWish>();
+  /** The files of snapshots that were deleted, and that Cinder never named. */
+  readonly #deletedUnmade = new Set<string>();
   /** The snapshots whose progress says that the host has done its part. */
   readonly #told = new Set<string>();
 
@@ -52,9 +54,10 @@ export class MemorySnapshotFiles {
     return chain.includes(file) ? chain.slice(chain.indexOf(file)) : [file, ...(this.#below.get(file) ?? [])];
   }
 
-  /** The status of the snapshot for which a file was made. */
-  statusOf(file: string): string | undefined {
-    return [...this.all.values()].find(({ id }) => this.#fileOf.get(id) === file)?.status;
+  /** Whether Cinder will never name a file: it has given the snapshot up for which it made the file, or a user has deleted that snapshot before it was made. */
+  isGivenUp(file: string): boolean {
+    if (this.#deletedUnmade.has(file)) return true;
+    return [...this.all.values()].find(({ id }) => this.#fileOf.get(id) === file)?.status === "error";
   }
 
   /** The snapshots of a volume that were made while a guest used it. */
@@ -82,7 +85,7 @@ export class MemorySnapshotFiles {
     const below = chain[at + 1];
     if (snapshot === undefined || !["available", "error", "error_deleting"].includes(snapshot.status)) return null;
     if (at < 0 || below === undefined) {
-      this.all.delete(id);
+      this.#delete(snapshot);
       return null;
     }
     const wish =
@@ -137,8 +140,14 @@ export class MemorySnapshotFiles {
 
   /** The user deletes the snapshots of a volume that no server uses. Its files stay what they are. */
   forget(volumeId: string): void {
-    for (const { id, volumeId: of } of this.all.values())
-      if (of === volumeId && this.#fileOf.has(id)) this.all.delete(id);
+    for (const snapshot of this.all.values())
+      if (snapshot.volumeId === volumeId && this.#fileOf.has(snapshot.id)) this.#delete(snapshot);
+  }
+
+  #delete({ id, status }: CinderSnapshot): void {
+    const file = this.#fileOf.get(id);
+    if (file !== undefined && (status === "creating" || status === "error")) this.#deletedUnmade.add(file);
+    this.all.delete(id);
   }
 
   /** Cinder does not wait any longer. */
