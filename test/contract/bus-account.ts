@@ -12,7 +12,7 @@ import {
 } from "../../adapters/nats/streams.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { type BusCells, collect, encode, range, shortStreams, textOf } from "./bus-cells.ts";
+import { type BusCells, collect, encode, range, shortAckWait, testStreams, textOf } from "./bus-cells.ts";
 
 /** The guarantees of a log. */
 export function busLogTests(cells: () => BusCells): void {
@@ -34,16 +34,16 @@ export function busLogTests(cells: () => BusCells): void {
   });
 
   test("delivers again to one consumer a message that only the other one acknowledged", async () => {
-    const { api, sendEvent } = await cells().make();
+    const { api, sendEvent } = await cells().make(shortAckWait);
     const deliveries: number[] = [];
     await api.consume(cellEventsForSchedulers, { maxInFlight: 10 }, (message) => message.ack());
     await api.consume(cellEventsForApi, { maxInFlight: 10 }, (message) => {
       deliveries.push(message.deliveries);
-      if (message.deliveries === 2) message.ack();
+      if (message.deliveries >= 2) message.ack();
     });
     await sendEvent("a");
-    await eventually("the second delivery", () => deliveries.length === 2);
-    expect(deliveries).toEqual([1, 2]);
+    await eventually("the second delivery", () => deliveries.length >= 2);
+    expect(deliveries.slice(0, 2)).toEqual([1, 2]);
   });
 }
 
@@ -144,7 +144,7 @@ export function busSetUpTests(cells: () => BusCells): void {
     const { cell, api, conductor, sendTask } = await cells().make();
     await sendTask("a");
     const another = cell.connectApi();
-    await Promise.all([api, another, api, another].map((bus) => bus.ensureStreams(shortStreams(cell.name))));
+    await Promise.all([api, another, api, another].map((bus) => bus.ensureStreams(testStreams(cell.name))));
     const received: string[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
       received.push(textOf(message));
@@ -162,8 +162,8 @@ export function busSetUpTests(cells: () => BusCells): void {
   });
 
   test("updates streams and consumers to a changed spec", async () => {
-    const { cell, api, conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
-    const changed = shortStreams(cell.name, { ackWaitMs: 200 }).map((spec) => ({
+    const { cell, api, conductor, sendTask } = await cells().make();
+    const changed = testStreams(cell.name, { ackWaitMs: 200 }).map((spec) => ({
       ...spec,
       maxAgeMs: spec.maxAgeMs / 2,
     }));
@@ -172,9 +172,9 @@ export function busSetUpTests(cells: () => BusCells): void {
     const deliveries: number[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
       deliveries.push(message.deliveries);
-      if (message.deliveries === 2) message.ack();
+      if (message.deliveries >= 2) message.ack();
     });
-    await eventually("the second delivery", () => deliveries.length === 2);
+    await eventually("the second delivery", () => deliveries.length >= 2);
   });
 
   test("must come first, because before it there is no stream to publish into or to take from", async () => {

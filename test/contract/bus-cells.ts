@@ -24,11 +24,14 @@ export const encode = (text: string) => new TextEncoder().encode(text);
 export const textOf = (message: BusMessage) => new TextDecoder().decode(message.data);
 export const range = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
-/** The cell's own streams, with limits short enough for a test. */
-export function shortStreams(cell: string, limits: Limits = {}): StreamSpec[] {
+/** For tests of what is delivered again. On a busy machine so short an ack wait may run out before any answer, also more than once. */
+export const shortAckWait: Limits = { ackWaitMs: 300 };
+
+/** The cell's own streams. Nothing is delivered again within a test, unless the limits say otherwise. */
+export function testStreams(cell: string, limits: Limits = {}): StreamSpec[] {
   return cellStreams(cell).map((spec) => ({
     ...spec,
-    consumers: spec.consumers.map((consumer) => ({ ...consumer, ackWaitMs: 300, ...limits })),
+    consumers: spec.consumers.map((consumer) => ({ ...consumer, ackWaitMs: 60_000, ...limits })),
   }));
 }
 
@@ -56,7 +59,7 @@ export class BusCells {
     const cell = this.fresh();
     const api = cell.connectApi();
     const conductor = cell.connectConductor();
-    await api.ensureStreams(shortStreams(cell.name, limits));
+    await api.ensureStreams(testStreams(cell.name, limits));
     const sendTask = (text: string, id?: string) =>
       api.publish(cellTasksSubject(cell.name), encode(text), id === undefined ? {} : { id });
     const sendEvent = (text: string) => conductor.publish(cellEventsSubject(cell.name), encode(text));

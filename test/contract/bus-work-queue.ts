@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { cellTasksConsumer, cellTasksSubject } from "../../adapters/nats/streams.ts";
 import type { Bus, BusMessage } from "../../runtime/bus.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { type BusCells, collect, range, textOf } from "./bus-cells.ts";
+import { type BusCells, collect, range, shortAckWait, textOf } from "./bus-cells.ts";
 
 /** The guarantees of a work queue. */
 export function busWorkQueueTests(cells: () => BusCells): void {
@@ -43,42 +43,46 @@ export function busWorkQueueTests(cells: () => BusCells): void {
   });
 
   test("delivers again the messages that were not answered within the ack wait, and not the acknowledged ones", async () => {
-    const { conductor, sendTask } = await cells().make();
+    const { conductor, sendTask } = await cells().make(shortAckWait);
     await sendTask("acknowledged");
     await sendTask("forgotten");
     const received: [string, number][] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {
       received.push([textOf(message), message.deliveries]);
-      if (textOf(message) === "acknowledged" || message.deliveries === 3) message.ack();
+      if (textOf(message) === "acknowledged") message.ack();
     });
-    await eventually("three deliveries", () => received.some(([, deliveries]) => deliveries === 3));
-    expect(received).toEqual([
-      ["acknowledged", 1],
-      ["forgotten", 1],
-      ["forgotten", 2],
-      ["forgotten", 3],
-    ]);
+    // On a busy machine an acknowledgement may be later than the ack wait, but not for ever: then only the other message comes.
+    const last = await eventually("two more deliveries of one message alone", () => {
+      const three = received.slice(-3);
+      return three.length === 3 && three.every(([text]) => text === three[0]?.[0]) && three;
+    });
+    expect(received[0]).toEqual(["acknowledged", 1]);
+    expect(received.find(([text]) => text === "forgotten")).toEqual(["forgotten", 1]);
+    const count = last[0]?.[1] ?? 0;
+    expect(last).toEqual([0, 1, 2].map((more) => ["forgotten", count + more]));
   });
 
   test("gives a dead subscriber's messages to another one", async () => {
-    const { cell, conductor, sendTask } = await cells().make();
+    const { cell, conductor, sendTask } = await cells().make(shortAckWait);
     const dead = cell.connectConductor();
     const lost: string[] = [];
     await dead.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => lost.push(textOf(message)));
     await sendTask("a");
-    await eventually("the first delivery", () => lost.length === 1);
+    await eventually("the first delivery", () => lost.length >= 1);
     await dead.close();
-    const received: [string, number][] = [];
+    const received: string[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {
-      received.push([textOf(message), message.deliveries]);
+      received.push(textOf(message));
       message.ack();
     });
-    await eventually("the second delivery", () => received.length === 1);
-    expect(received).toEqual([["a", 2]]);
+    await eventually("another delivery", () => received.length >= 1);
+    // How often it was delivered is not known: while nobody asks for it the ack wait may run out again, and nats-server 2.9 begins to count
+    // anew when it runs out between the two subscribers.
+    expect(new Set([...lost, ...received])).toEqual(new Set(["a"]));
   });
 
   test("delivers again after the delay that a subscriber asked for", async () => {
-    const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
+    const { conductor, sendTask } = await cells().make();
     await sendTask("a");
     const deliveries: number[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
@@ -91,7 +95,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
   });
 
   test("only counts the first of two answers", async () => {
-    const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
+    const { conductor, sendTask } = await cells().make();
     await sendTask("a");
     const received: string[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 5 }, (message) => {
@@ -107,7 +111,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
   });
 
   test("distributes the messages among subscribers, each to one", async () => {
-    const { cell, conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
+    const { cell, conductor, sendTask } = await cells().make();
     const received: string[] = [];
     const takers = new Set<number>();
     for (const [index, bus] of [conductor, cell.connectConductor()].entries()) {
@@ -142,25 +146,25 @@ export function busWorkQueueTests(cells: () => BusCells): void {
 /** The guarantees about the limits of subscribers and consumers. */
 export function busLimitTests(cells: () => BusCells): void {
   test("has at most maxInFlight unanswered messages with one subscriber", async () => {
-    const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
+    const { conductor, sendTask } = await cells().make();
     await Promise.all(range(50).map((text) => sendTask(text)));
     expect(await mostOut(conductor, { maxInFlight: 3, messages: 50 })).toBe(3);
   });
 
   test("has at most maxAckPending unanswered messages with all subscribers together", async () => {
-    const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000, maxAckPending: 2 });
+    const { conductor, sendTask } = await cells().make({ maxAckPending: 2 });
     await Promise.all(range(50).map((text) => sendTask(text)));
     expect(await mostOut(conductor, { maxInFlight: 40, messages: 50 })).toBe(2);
   });
 
   test("makes room when a message's ack wait has run out", async () => {
-    const { conductor, sendTask } = await cells().make();
+    const { conductor, sendTask } = await cells().make(shortAckWait);
     await sendTask("never answered");
     await sendTask("next");
     const received = new Set<string>();
     await conductor.consume(cellTasksConsumer, { maxInFlight: 1 }, (message) => {
       received.add(textOf(message));
-      if (textOf(message) === "next" || message.deliveries === 4) message.ack();
+      if (textOf(message) === "next" || message.deliveries >= 4) message.ack();
     });
     await eventually("the next message", () => received.has("next"));
   });
