@@ -6,6 +6,7 @@ import { startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
 import { reservationIdOf } from "../services/api/compute/servers/reservation-id.ts";
 import { SERVER_ATTRIBUTES } from "../services/api/compute/servers/server-attributes.ts";
+import { livingFamilyCpuMs } from "./anatomy/process-usage.ts";
 import {
   fillServers,
   isFilled,
@@ -23,7 +24,7 @@ import { measuredOf } from "./measure.ts";
 /**
  * Measures pages of 100 servers in a cloud of 1,000,000 servers, over HTTP, with the api, its databases and the client on this machine.
  * `BERTH_BENCH_SERVERS` sets their number, and `BERTH_BENCH_ONLY` measures only lists whose names or queries contain one of these texts, which commas
- * separate. With `BERTH_BENCH_DATA`, a directory, the databases are kept there, so that the next run finds them filled. Every filter and every sort key of Nova's schema has a line. A list that is refused shows the error.
+ * separate. The CPU is that of this process (api, scheduler, conductor and client), and of Postgres. With `BERTH_BENCH_DATA`, a directory, the databases are kept there, so that the next run finds them filled. Every filter and every sort key of Nova's schema has a line. A list that is refused shows the error.
  */
 const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
 const ONLY = (process.env["BERTH_BENCH_ONLY"] ?? "").split(",");
@@ -160,12 +161,12 @@ export async function run(): Promise<void> {
     try {
       const title = `pages of 100 of ${SERVERS.toLocaleString("en-US")} servers`;
       process.stdout.write(
-        `  ${title.padEnd(52)} ${"ms".padStart(8)} ${"(min to max)".padEnd(20)} ${"CPU ms".padStart(8)} ${"servers".padStart(8)}\n`,
+        `  ${title.padEnd(52)} ${"ms".padStart(8)} ${"(min to max)".padEnd(20)} ${"CPU ms".padStart(8)} ${"Postgres".padStart(8)} ${"servers".padStart(8)}\n`,
       );
       const wanted = LISTS.filter(({ what, query }) =>
         ONLY.some((text) => what.includes(text) || query.includes(text)),
       );
-      for (const list of wanted) await measureList(cloud.apiUrl, list, middle);
+      for (const list of wanted) await measureList({ apiUrl: cloud.apiUrl, postgres: server.pid }, list, middle);
     } finally {
       await cloud.close();
     }
@@ -193,13 +194,19 @@ async function prepare(
   if (!(await isFilled(databases, SERVERS))) await fillServers(databases, SERVERS);
 }
 
-async function measureList(apiUrl: string, { what, query, as = "admin:ops" }: List, middle: string): Promise<void> {
+async function measureList(
+  { apiUrl, postgres }: { readonly apiUrl: string; readonly postgres: number },
+  { what, query, as = "admin:ops" }: List,
+  middle: string,
+): Promise<void> {
   const recent = new Date(Date.now() - CREATED_OVER_MS / 10_000).toISOString();
   const text = query.replace("MIDDLE", middle).replace("RECENT", recent);
   const path = `/v2.1/servers?limit=100${as.startsWith("admin") ? "&all_tenants=1" : ""}&${text}`;
   const times: number[] = [];
-  const cpu = process.cpuUsage();
+  // The first page also prepares the statements.
   let answer = await get(apiUrl, path, as);
+  const postgresBeforeMs = livingFamilyCpuMs(postgres);
+  const cpu = process.cpuUsage();
   for (let round = 0; round < LIST_ROUNDS && answer.status === 200; round += 1) {
     const startMs = performance.now();
     answer = await get(apiUrl, path, as);
@@ -207,20 +214,22 @@ async function measureList(apiUrl: string, { what, query, as = "admin:ops" }: Li
     if (times.length >= ROUNDS_OF_SLOW && times[0]! > SLOW_MS) break;
   }
   const { user, system } = process.cpuUsage(cpu);
-  const cpuMs = (user + system) / 1_000 / (times.length + 1);
+  const cpuMs = [(user + system) / 1_000, livingFamilyCpuMs(postgres) - postgresBeforeMs].map(
+    (ms) => ms / times.length,
+  );
   process.stdout.write(
     `  ${what.padEnd(52)} ${answer.status === 200 ? figures(times, cpuMs, answer.servers) : answer.text.slice(0, 120)}\n`,
   );
 }
 
-function figures(times: readonly number[], cpuMs: number, servers: number): string {
+function figures(times: readonly number[], cpuMs: readonly number[], servers: number): string {
   const { median, min, max } = measuredOf(times);
-  const [shown, low, high, cpu] = [median, min, max, cpuMs].map((value) =>
+  const [shown, low, high, cpu, postgres] = [median, min, max, ...cpuMs].map((value) =>
     value.toLocaleString("en-US", { maximumSignificantDigits: 3 }),
   );
   return (
     `${(shown ?? "").padStart(8)} (${low} to ${high})`.padEnd(30) +
-    `${(cpu ?? "").padStart(8)} ${String(servers).padStart(8)}`
+    `${(cpu ?? "").padStart(8)} ${(postgres ?? "").padStart(8)} ${String(servers).padStart(8)}`
   );
 }
 
