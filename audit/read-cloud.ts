@@ -58,7 +58,7 @@ export interface ReadingCounts {
 }
 
 /** Number of rows of each table that are read at a time, in all cells together, and the least number for one cell. */
-const PAGE_ROWS = 10_000;
+const PAGE_ROWS = 5_000;
 const CELL_PAGE_ROWS_MIN = 100;
 
 /** A cell that is being read, and the guests of its hosts. */

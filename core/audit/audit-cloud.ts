@@ -1,3 +1,4 @@
+import type { AllocationItem } from "../ledger/model.ts";
 import { checkCapacity } from "./check-capacity.ts";
 import { checkCopies } from "./check-copies.ts";
 import { checkEndings } from "./check-endings.ts";
@@ -5,7 +6,7 @@ import { checkGroups } from "./check-groups.ts";
 import { checkHomes } from "./check-homes.ts";
 import { checkOrphans } from "./check-orphans.ts";
 import { checkVolumes } from "./check-volumes.ts";
-import type { CellReading, CloudFacts } from "./facts.ts";
+import type { AuditedConsumer, CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
@@ -35,8 +36,19 @@ export function auditServers(facts: CloudFacts, patienceMs: number): Violation[]
   ];
 }
 
-/** The facts of a whole reading that `checkCapacity` takes. */
-export function capacityFactsOf({ cell, kept, ledger }: Pick<CellReading, "cell" | "kept" | "ledger">) {
-  const allocated = ledger.consumers.flatMap(({ items }) => items);
-  return { cell, ...(kept !== undefined && { kept }), providers: ledger.providers, allocated };
+/** The facts of a whole reading that `checkCapacity` takes. Throws when the reading has neither sums nor the amounts of all items. */
+export function capacityFactsOf({
+  cell,
+  kept,
+  ledger,
+  allocated,
+}: Pick<CellReading, "cell" | "kept" | "ledger" | "allocated">) {
+  const sums = allocated ?? ledger.consumers.flatMap(({ items }) => items.map(wholeItem));
+  return { cell, ...(kept !== undefined && { kept }), providers: ledger.providers, allocated: sums };
+}
+
+function wholeItem({ provider, resourceClass, amount }: AuditedConsumer["items"][number]): AllocationItem {
+  if (resourceClass === undefined || amount === undefined)
+    throw new Error("the amounts of the allocations were not read, so `allocated` is needed");
+  return { provider, resourceClass, amount };
 }

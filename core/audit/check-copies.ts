@@ -12,6 +12,8 @@ type CopyFacts = Pick<CellReading, "cell" | "servers" | "openTasks" | "moves" | 
  * offloaded loses its guest on purpose.
  */
 export function checkCopies(facts: CopyFacts): Violation[] {
+  // No host was asked.
+  if (facts.copies.size === 0) return [];
   const tasks = new Map(facts.openTasks.map((task) => [task.serverUuid, task]));
   const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));
   return facts.servers.flatMap((server) => {

@@ -38,6 +38,7 @@ function checkGuests(facts: CloudFacts): Violation[] {
   const violations: Violation[] = [];
   const runningOf = new Map<string, Running[]>();
   for (const cell of facts.cells) {
+    if (cell.runningGuests.size === 0) continue;
     const servers = new Map(cell.servers.map((server) => [server.uuid, server]));
     for (const [host, guests] of cell.runningGuests) {
       for (const guest of guests) {

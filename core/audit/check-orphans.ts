@@ -1,6 +1,6 @@
 import type { ProviderUuid } from "../ledger/ids.ts";
-import { type AllocationItem, CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../ledger/model.ts";
-import type { AuditedMove, AuditedServer, CellReading } from "./facts.ts";
+import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION, type Provider } from "../ledger/model.ts";
+import type { AuditedConsumer, AuditedMove, AuditedServer, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
@@ -12,7 +12,7 @@ export function checkOrphans(facts: CellReading): Violation[] {
   const servers = new Map(facts.servers.map((server) => [server.uuid, server]));
   const moves = new Map(facts.moves.map((move) => [move.uuid, move]));
   const moveOf = new Map(facts.moves.filter((move) => move.inFlight).map((move) => [move.serverUuid, move]));
-  const rootOf = new Map(facts.ledger.providers.map((provider) => [provider.uuid, provider.root]));
+  const rootOf = rootsOf(facts.ledger.providers);
   const holders = new Set<string>();
   for (const consumer of facts.ledger.consumers) {
     holders.add(consumer.uuid);
@@ -43,6 +43,17 @@ export function checkOrphans(facts: CellReading): Violation[] {
   return violations;
 }
 
+/** The slices of one reading share their providers, of which there are as many as in a whole slice or more. */
+const rootsByProviders = new WeakMap<readonly Provider[], ReadonlyMap<ProviderUuid, ProviderUuid>>();
+
+function rootsOf(providers: readonly Provider[]): ReadonlyMap<ProviderUuid, ProviderUuid> {
+  const known = rootsByProviders.get(providers);
+  if (known !== undefined) return known;
+  const roots = new Map(providers.map((provider) => [provider.uuid, provider.root]));
+  rootsByProviders.set(providers, roots);
+  return roots;
+}
+
 /** The hosts where the server may hold something, or the reason why it may hold nothing. */
 function placesOfServer(server: AuditedServer | undefined, move: AuditedMove | undefined): readonly string[] | string {
   if (server === undefined) return "there is no such server";
@@ -58,19 +69,24 @@ function placesOfMigration(move: AuditedMove | undefined): readonly string[] | s
 
 function whyElsewhere(
   places: readonly string[],
-  items: readonly AllocationItem[],
+  items: AuditedConsumer["items"],
   rootOf: ReadonlyMap<ProviderUuid, ProviderUuid>,
   hosts: ReadonlyMap<string, ProviderUuid>,
 ): string | null {
-  const unknown = places.find((host) => !hosts.has(host));
-  if (unknown !== undefined) return `its server's host ${unknown} is unknown`;
-  const roots = new Set(places.map((host) => hosts.get(host)));
-  const elsewhere = items.find((item) => !roots.has(rootOf.get(item.provider)));
-  return elsewhere === undefined
-    ? null
-    : `its server is on ${places.join(" or ")}, provider ${elsewhere.provider} does not belong to that host`;
+  for (const host of places) if (!hosts.has(host)) return `its server's host ${host} is unknown`;
+  for (const { provider } of items) {
+    const root = rootOf.get(provider);
+    if (!places.some((host) => hosts.get(host) === root))
+      return `its server is on ${places.join(" or ")}, provider ${provider} does not belong to that host`;
+  }
+  return null;
 }
 
-function describeItems(items: readonly AllocationItem[]): string {
-  return items.map((item) => `${item.amount} ${item.resourceClass} of ${item.provider}`).join(", ");
+function describeItems(items: AuditedConsumer["items"]): string {
+  if (items.length === 0) return "nothing";
+  return items
+    .map(({ amount, resourceClass, provider }) =>
+      amount === undefined ? `resources of ${provider}` : `${amount} ${resourceClass} of ${provider}`,
+    )
+    .join(", ");
 }

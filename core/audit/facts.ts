@@ -2,14 +2,16 @@ import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-dump.ts";
 import type { KeptOffer } from "../ledger/merge-report.ts";
-import type { AllocationItem } from "../ledger/model.ts";
+import type { AllocationItem, Consumer } from "../ledger/model.ts";
 import type { RequestState } from "../stores/api/api-store.ts";
 import type { Server } from "../tasks/server.ts";
 
 /** One reading of one cell, taken from a single snapshot of its database. */
 export interface CellReading {
   readonly cell: string;
-  readonly ledger: LedgerDump;
+  readonly ledger: Pick<LedgerDump, "providers"> & { readonly consumers: readonly AuditedConsumer[] };
+  /** The sums of all allocations by provider and class, for readings whose consumers' items have no amounts. */
+  readonly allocated?: readonly AllocationItem[];
   /** Resources that hosts no longer offer although servers use them, according to the latest reports. Empty by default. */
   readonly kept?: readonly KeptOffer[];
   /** The volumes of servers at rest of which nobody but the server's host knows whether the guest uses them. Empty by default. */
@@ -39,7 +41,12 @@ export interface CellFrame extends Pick<CellReading, "cell" | "kept" | "volumesI
 
 /** The facts that belong to the servers and consumers of a range of UUIDs. The servers' groups are null here. */
 export interface CellSlice extends Pick<CellReading, "servers" | "closed" | "openTasks"> {
-  readonly consumers: LedgerDump["consumers"];
+  readonly consumers: readonly AuditedConsumer[];
+}
+
+/** A consumer and what it holds. A large cell's audit reads only of which providers, once for each, because an index has them in order. */
+export interface AuditedConsumer extends Pick<Consumer, "uuid" | "type"> {
+  readonly items: readonly (Pick<AllocationItem, "provider"> & Partial<AllocationItem>)[];
 }
 
 /** A volume, and the one that was to replace it. */
@@ -98,7 +105,7 @@ export interface AuditedRequest {
   readonly state: RequestState;
   readonly cell: string | null;
   readonly untouchedMs: number;
-  /** Milliseconds since the request was accepted or, for a `cancelled` one, since its deletion was requested. */
+  /** Milliseconds since the request was accepted or, for a `cancelled` one, since its deletion was requested. Of no meaning for a `dispatched` one. */
   readonly pendingMs: number;
 }
 

@@ -22,7 +22,7 @@ afterAll(async () => {
 const uuid = (of: string): string => `md5(${of})::uuid`;
 
 /**
- * Fills a cell with servers. At regular intervals, one of them lacks an allocation, a consumer, a task, or its row, or has two open tasks.
+ * Fills a cell with servers. At regular intervals, one of them lacks an allocation, a consumer, a task, or its row, has two open tasks, or has a consumer of another type.
  * Servers 1 to 5 have the same UUIDs in all cells.
  */
 async function fillCell(url: string, cell: number): Promise<void> {
@@ -39,7 +39,7 @@ async function fillCell(url: string, cell: number): Promise<void> {
        select ${server("n")}, case when n % 11 = 0 then 'BUILD' when n % 13 = 0 then 'CLOSED' else 'ACTIVE' end, '', 'p', 'u', 's',
          'host-${cell}-' || (n % ${HOSTS} + 1), 'a', now(), now() - interval '1 hour' ${each} where n % 7 <> 0`,
       `insert into consumers (uuid, generation, project_id, user_id, type)
-       select ${server("n")}, 1, 'p', 'u', 'INSTANCE' ${each} where n % 4 <> 0`,
+       select ${server("n")}, 1, 'p', 'u', case n % 9 when 0 then 'MIGRATION' when 1 then 'CUSTOM' else 'INSTANCE' end ${each} where n % 4 <> 0`,
       `insert into allocations (consumer_uuid, provider_id, class_id, amount)
        select ${server("n")}, n % ${HOSTS} + 1, c.id, 1 ${each}, resource_classes c where n % 5 <> 0 and c.name in ('VCPU', 'MEMORY_MB')`,
       `insert into inventories (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, used)
@@ -92,6 +92,7 @@ it("finds the same in slices of any size as in one reading of everything", async
     "1: resources without an inventory are allocated",
     "1: used is not the sum of the allocations",
     "2: a server has a home but no allocations there",
+    "2: an allocation belongs to no move",
     "2: an allocation belongs to no server that lives there",
     "4: a guest runs outside its server's home",
     "4: a server lives in two cells",

@@ -9,7 +9,7 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
   try {
     const groups = new Map<string, CellReading["servers"][number]["group"]>();
     for await (const servers of reader.groupMembers()) for (const { uuid, group } of servers) groups.set(uuid, group);
-    const { providers, allocated: _, ...frame } = reader.frame;
+    const { providers, ...frame } = reader.frame;
     const servers: CellReading["servers"][number][] = [];
     const consumers: CellReading["ledger"]["consumers"][number][] = [];
     const openTasks: CellReading["openTasks"][number][] = [];

@@ -9,12 +9,14 @@ interface RequestRow {
   readonly state: AuditedRequest["state"];
   readonly cell: string | null;
   readonly untouched_ms: number;
-  readonly pending_ms: number;
+  /** Null for a dispatched request, which may stay one for ever. */
+  readonly pending_ms: number | null;
 }
 
+// `date_part` returns a number with which the database calculates much faster than with that of `extract`.
 const REQUESTS = `select server_uuid, state, cell,
-    greatest(0, extract(epoch from now() - updated_at) * 1000)::float8 as untouched_ms,
-    greatest(0, extract(epoch from now() - coalesce(cancelled_at, created_at)) * 1000)::float8 as pending_ms
+    greatest(0, floor(date_part('epoch', now() - updated_at) * 1000)) as untouched_ms,
+    case when state <> 'dispatched' then greatest(0, floor(date_part('epoch', now() - coalesce(cancelled_at, created_at)) * 1000)) end as pending_ms
   from requests where state in ('accepted', 'dispatched', 'cancelled') order by server_uuid`;
 
 /**
@@ -60,7 +62,7 @@ export class ApiAuditReader {
       state: row.state,
       cell: row.cell,
       untouchedMs: row.untouched_ms,
-      pendingMs: row.pending_ms,
+      pendingMs: row.pending_ms ?? 0,
     }));
   }
 
