@@ -15,6 +15,7 @@ import { openArchiveFile } from "../../cli/archive/archive-file.ts";
 import { runDbArchiveCommand } from "../../cli/db-archive.ts";
 import { dispatchOf, hostTree, serverId, serverSpec } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyCellTables } from "../rigs/empty-cell.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const OLD = "now() - interval '100 days'";
@@ -45,8 +46,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
-    resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, group_members, hosts, agents, conductors restart identity`);
+  await emptyCellTables(pool);
   await apiPool.query("truncate requests, cells, moves, former_aggregates, server_groups, volumes cascade");
   const requests = new PostgresApiStore(apiPool);
   await requests.putCell({ name: "c1", databaseUrl: cell.url, natsUrl: null, disabled: false });

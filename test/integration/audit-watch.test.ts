@@ -17,6 +17,7 @@ import { createProbes } from "../../runtime/probes.ts";
 import { FileJournal } from "../../services/compute-agent/file-journal.ts";
 import { hostName, hostTree, numbered, providerOf, serverId, serverSpec, vcpusOf } from "../contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyCellTables } from "../rigs/empty-cell.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 const OWNER = { projectId: "p", userId: "u", type: "CUSTOM" };
@@ -36,8 +37,7 @@ afterAll(async () => {
   await Promise.all([cell?.drop(), api?.drop()]);
 });
 beforeEach(async () => {
-  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
-    resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, hosts, agents, conductors restart identity`);
+  await emptyCellTables(pool);
   await apiPool.query("truncate requests, cells");
   await new PostgresLedger(pool).putTrees([hostTree(0, 10)]);
   await new PostgresCellStore(pool).hostsUp("agent", [{ name: hostName(0), rootProvider: providerOf(0) }]);

@@ -27,6 +27,7 @@ import {
 } from "../contract/cell-fixtures.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
+import { emptyCellTables } from "../rigs/empty-cell.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 let cell: TestDatabase;
@@ -47,8 +48,7 @@ afterAll(async () => {
 
 /** Server 1 is ACTIVE on host 0, server 2 is being built there. */
 beforeEach(async () => {
-  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
-    resource_providers, attempts, tasks, transfer_progress, plugged_ports, migrations, servers, group_members, hosts, agents, conductors restart identity`);
+  await emptyCellTables(pool);
   await apiPool.query("truncate requests, cells");
   const store = new PostgresCellStore(pool);
   const requests = new PostgresApiStore(apiPool);

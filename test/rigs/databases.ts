@@ -32,6 +32,12 @@ export async function freshDatabase(kind: DatabaseKind): Promise<TestDatabase> {
   };
 }
 
+/** A migrated, empty database for a cell of the cloud whose API database this is, named as the cloud names it. The caller drops it. */
+export async function freshCellBeside(api: TestDatabase, cell: string): Promise<void> {
+  const name = `${new URL(api.url).pathname.slice(1)}_cell_${cell}`;
+  await connectedInTime(() => cloneDatabase(inject("postgresUrl"), templateOf("cell"), name));
+}
+
 /** The sessions that are still open after a while, each as `application: last query`. */
 async function waitUntilNoSessions(adminUrl: string, database: string): Promise<readonly string[]> {
   const deadline = performance.now() + SESSIONS_END_MS;

@@ -1,10 +1,12 @@
 import type { Pool } from "pg";
 import { emptyLedgerTables } from "./empty-ledger.ts";
+import { emptyTables } from "./empty-tables.ts";
 
 /** Empties all tables of a test's own cell database, its ledger included. */
 export async function emptyCellTables(pool: Pool): Promise<void> {
-  await pool.query(
-    "truncate agents, hosts, conductors, servers, tasks, attempts, migrations, transfer_progress, plugged_ports, group_members",
-  );
+  await emptyTables(pool, [
+    ...["agents", "hosts", "conductors", "servers", "tasks", "attempts", "migrations", "transfer_progress"],
+    ...["plugged_ports", "group_members"],
+  ]);
   await emptyLedgerTables(pool);
 }
