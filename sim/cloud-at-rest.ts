@@ -75,7 +75,7 @@ export class CloudAtRest {
             [2, `${uuid} still holds room on ${sourceHost} for a guest that may be left`] as const,
         ),
     );
-    const calledOff = trueCells.flatMap(({ tasks }) => calledOffInVain(tasks));
+    const calledOff = trueCells.flatMap(({ tasks }) => calledOffInVain(tasks, this.#workload.toldDown));
     const deaf = calledOff.map((id) => [5, `move ${id} was called off and went on`] as const);
     const still = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers

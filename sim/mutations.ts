@@ -16,6 +16,7 @@ import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
 import { anyAgentSpeaks } from "./any-agent-speaks.ts";
+import { SILENCE_MUTATIONS } from "./silence-mutations.ts";
 import { SNAPSHOT_MUTATIONS } from "./snapshot-mutations.ts";
 
 /** A bug that is injected on purpose, to show that the simulator finds it. Each part wraps or replaces the real one. */
@@ -121,32 +122,7 @@ export const MUTATIONS: readonly Mutation[] = [
       ]),
     ),
   },
-  {
-    name: "silence-decides",
-    about: "a destination that was told to start and is silent counts as not started: the source starts again",
-    profile: "silent-moves",
-    routes: Object.fromEntries(
-      (["live-migrate", "rebuild"] as const).map((kind) => [
-        kind,
-        new Map<Stage, Edges>(OPERATIONS[kind].route).set("starting", {
-          ...OPERATIONS[kind].route.get("starting")!,
-          gone: "restoring",
-        }),
-      ]),
-    ),
-  },
-  {
-    name: "silent-source-is-left",
-    about:
-      "a live migration whose source falls silent goes back to it, and destroys the destination, which may have received everything",
-    profile: "silent-moves",
-    routes: {
-      "live-migrate": new Map<Stage, Edges>(OPERATIONS["live-migrate"].route).set("handing-over", {
-        ...OPERATIONS["live-migrate"].route.get("handing-over")!,
-        gone: "restoring",
-      }),
-    },
-  },
+  ...SILENCE_MUTATIONS,
   {
     name: "release-forgotten",
     about: "what a server held is not given back at its end",

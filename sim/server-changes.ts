@@ -100,7 +100,7 @@ export class ServerChanges {
   /** Hosts that are fenced. */
   readonly #leaving = new Set<string>();
   /** Hosts that an operator has asked to force down, whether or not the answer came. */
-  readonly #toldDown = new Set<string>();
+  readonly toldDown = new Set<string>();
 
   constructor(world: World, user: ChangingUser) {
     this.#world = world;
@@ -180,8 +180,8 @@ export class ServerChanges {
     if (listed === null || listed.status !== 200) return false;
     const [service] = (JSON.parse(listed.body) as { services: { id: string }[] }).services;
     // A host that has never reported runs nothing. But the list also leaves out the hosts of a cell that does not answer.
-    if (service === undefined) return !forcedDown && !this.#toldDown.has(host);
-    if (forcedDown) this.#toldDown.add(host);
+    if (service === undefined) return !forcedDown && !this.toldDown.has(host);
+    if (forcedDown) this.toldDown.add(host);
     const payload = { forced_down: forcedDown };
     const answer = await this.#user.call({ method: "PUT", url: `/v2.1/os-services/${service.id}`, payload });
     this.#world.history.record("operator", "forces down", { host, forcedDown, status: answer?.status ?? 0 });

@@ -127,7 +127,7 @@ class Simulation {
       const lost = survivors.destroyed(serverUuid);
       if (lost !== null) world.find(6, lost);
       const left = sources.destroyed(serverUuid);
-      if (left !== null && !this.#isCalledOff(serverUuid)) world.find(6, left);
+      if (left !== null) world.find(6, left);
     };
   }
 
@@ -258,13 +258,6 @@ class Simulation {
       for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
         this.#find(law, `${what} (${where}; ${proof})`);
     }
-  }
-
-  /** Whether a user has aborted a move of the server. */
-  #isCalledOff(serverUuid: string): boolean {
-    return this.#cloud.cells.some(({ tasks }) =>
-      tasks.some((task) => task.serverUuid === serverUuid && task.signal === "abort"),
-    );
   }
 
   /** Records a violation, unless a lie has caused it. */

@@ -20,6 +20,15 @@ export function rebuiltServers(tasks: readonly Readonly<TaskRow>[]): readonly Re
   return [...latest.values()];
 }
 
-/** The moves that were cancelled in time and reached their destination all the same. */
-export const calledOffInVain = (tasks: readonly Readonly<TaskRow>[]): readonly string[] =>
-  tasks.filter(({ signal, outcome }) => signal === "abort" && outcome === "success").map(({ id }) => id);
+/**
+ * The moves that were cancelled in time and reached their destination all the same. That is right only if an operator has forced the source down before it has said whether it has
+ * handed over.
+ */
+export function calledOffInVain(tasks: readonly Readonly<TaskRow>[], toldDown: ReadonlySet<string>): readonly string[] {
+  const inVain = tasks.filter(({ signal, outcome, stages, task }) => {
+    if (signal !== "abort" || outcome !== "success") return false;
+    const isSilent = stages.some(({ stage }) => stage === "recalling");
+    return !(isSilent && toldDown.has(factsOf(task).source?.host ?? ""));
+  });
+  return inVain.map(({ id }) => id);
+}

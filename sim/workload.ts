@@ -97,6 +97,11 @@ export class Workload {
     };
   }
 
+  /** The hosts that an operator has ever asked to force down. */
+  get toldDown(): ReadonlySet<string> {
+    return this.#changes.toldDown;
+  }
+
   /** How often each change of a server was begun. */
   get changes(): ReadonlyMap<string, number> {
     const { begun } = this.#changes;

@@ -10,7 +10,7 @@ export function describeWait(
   answer: { readonly kind: "failed" | "gone" | "host-fenced"; readonly reason: string },
 ): string {
   const host = destinationOf(facts, selection)?.host ?? facts.source?.host ?? "the host";
-  if (stage === "handing-over") return describeHandOver(facts, host);
+  if (stage === "handing-over" || stage === "recalling") return describeHandOver(facts, host, stage);
   const asked = ASKED_OF_CINDER[stage];
   if (asked !== undefined) return `Waiting: Cinder was asked to ${asked}, but has not: ${answer.reason}.`;
   const told = TOLD[stage] ?? "destroy its guest of the server";
@@ -23,11 +23,17 @@ export function describeWait(
 }
 
 /** The wait for a source that may have handed over a guest that runs, or not. */
-function describeHandOver({ source }: OperationFacts, destination: string): string {
+function describeHandOver(
+  { source }: OperationFacts,
+  destination: string,
+  stage: "handing-over" | "recalling",
+): string {
   const host = source?.host ?? "the host";
+  const since = stage === "recalling" ? " before the move was aborted" : "";
+  const back = stage === "recalling" ? "the server goes on there" : "it says whether it still has the server";
   return (
-    `Waiting: ${host} was ordered to hand the server over to ${destination}, but is silent, and may have done so. Both guests are kept. Bring ${host} back: then it says whether ` +
-    `it still has the server. If it cannot come back, fence it and force it down: then ${destination} starts the server if it has received all of it, and otherwise the server is ` +
+    `Waiting: ${host} was ordered to hand the server over to ${destination}${since}, but is silent, and may have done so. Both guests are kept. Bring ${host} back: then ${back}. ` +
+    `If it cannot come back, fence it and force it down: then ${destination} starts the server if it has received all of it, and otherwise the server is ` +
     `on ${host} again and can be evacuated.`
   );
 }

@@ -42,6 +42,7 @@ function drawRoute(route: Route): string {
     }
     for (const [to, answers] of answersTo) lines.push(`  ${nameOf(stage)} --> ${nameOf(to)}: ${answers.join(", ")}`);
   }
+  if (route.has("recalling")) lines.push("  handing_over --> recalling: aborted");
   return lines.join("\n");
 }
 
@@ -56,7 +57,7 @@ const nameOf = (target: string): string => END_NAMES[target] ?? target.replaceAl
 const HEAD = `# The routes of operations
 
 \`npm run diagrams\` generates this page from \`OPERATIONS\` of \`core/tasks/operation-kinds.ts\`. [Decision 0006](decisions/0006-moves.md) describes the
-stages. A delete can cancel an operation at each stage. Aborting leads from \`preparing\` and \`handing-over\` to \`restoring\`.
+stages. A delete can cancel an operation at each stage. Aborting leads from \`preparing\` and \`handing-over\` to \`restoring\`, or, where a route has it, from \`handing-over\` to \`recalling\`.
 
 The label of each stage contains its order to a host (\`asks\`). A host is *gone* when no conductor has seen its agent for a while, and
 *fenced* when an operator has forced it down. An arrow from a stage to itself is a wait, which the note of the move shows. The ends are:

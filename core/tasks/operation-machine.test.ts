@@ -269,7 +269,7 @@ describe("an operation", () => {
 
   test("that is aborted goes back while nothing has moved yet, and not later", () => {
     const world = worldOf("live-migrate");
-    const early = begin(world, { stage: "handing-over", step: 2, signal: "abort" });
+    const early = begin(world, { stage: "preparing", step: 2, signal: "abort" });
     expect(early.effects).toMatchObject([
       { write: { stage: "restoring", migration: { status: "cancelled", ended: true } } },
     ]);

@@ -1,10 +1,9 @@
 import { describeHeldUp, describeRefusedReturn, describeRefusedStart, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
-import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
 import { type Ask, isSuccess, isWayBack, type Stage, type Target } from "./operation-routes.ts";
-import { edgesOf, stageOnRoute } from "./operation-stages.ts";
+import { abortedTo, edgesOf, stageOnRoute } from "./operation-stages.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
 import { ABORTED, noteOf, type Transition, writeOf } from "./operation-writes.ts";
 
@@ -50,7 +49,7 @@ export type OperationEvent =
   | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
   /**
    * The source that was to hand over has no guest, and the destination's guest runs: the source has handed over in commits that the database
-   * has lost. Or the destination's guest is the only one, and starts if it has received everything.
+   * has lost. Or the destination's guest is the only one, and starts if it has received everything. The same for a source that was to go on after an abort.
    */
   | { readonly kind: "arrived"; readonly step: number }
   /** The order was not given, because another guest of the server is in quarantine, and may run. */
@@ -121,8 +120,8 @@ export function beginOperation(
     past,
     shownWait: null,
   };
-  if (signal === "abort" && HEARD_AT.abort.includes(at.stage) && world.facts.isMove)
-    return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
+  const back = signal === "abort" ? abortedTo(world.facts.kind, at.stage) : null;
+  if (back !== null) return write(world, at, { to: back, selection, reason: `${ABORTED} on request`, noted: [] });
   return enter(world, at, signal);
 }
 
@@ -151,8 +150,8 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
         return unchanged;
       return answered(world, state, event);
     case "arrived":
-      if (event.step !== state.step || state.stage !== "handing-over") return unchanged;
-      return write(world, state, { to: "starting", selection: state.selection, reason: "", noted: [] });
+      if (event.step !== state.step || !["handing-over", "recalling"].includes(state.stage)) return unchanged;
+      return write(world, state, { to: "starting", selection: state.selection, reason: state.reason, noted: [] });
     case "held-up":
       return event.step === state.step ? heldUp(world, state, event.reason) : unchanged;
     case "forgotten":
@@ -203,18 +202,18 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
     });
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);
-    if (event.kind !== "failed" || !event.final) return another(world, at, at.selection + 1, [failed]);
+    const isFinal = (event.kind === "failed" && event.final) || isAborted(at);
+    if (!isFinal) return another(world, at, at.selection + 1, [failed]);
     const back = { to: "restoring", selection: at.selection, reason, noted: [failed] } as const;
     return write(world, at, { ...back, isNobodysFault: true });
   }
-  // A source that is fenced lets a live move go on, so there is nothing to go back for.
-  return write(world, at, {
-    to: target,
-    selection: at.selection,
-    reason: target === "starting" ? "" : reason,
-    noted: [],
-  });
+  // A source that is fenced lets a live move go on, so there is nothing to go back for. An aborted one goes back if the destination cannot start.
+  const isForward = target === "cleaning" || (target === "starting" && !isAborted(at));
+  return write(world, at, { to: target, selection: at.selection, reason: isForward ? "" : reason, noted: [] });
 }
+
+/** Whether the operation goes to no further destination, since it was aborted. */
+const isAborted = ({ reason }: Position): boolean => reason.startsWith(ABORTED);
 
 /**
  * → writing the hop to the next selection, from `first` onwards, of a host that has not failed (another way to fit does not help there) or,

@@ -2,6 +2,7 @@
 export const STAGES = [
   "preparing",
   "handing-over",
+  "recalling",
   "reimaging",
   "starting",
   "retracting",
@@ -171,10 +172,14 @@ export const LEAVING_SOURCE = route([
  * Like `LEAVING_SOURCE`, for a guest that moves with its memory. A source that falls silent at the end of the hand-over may have given everything away, so the destination's
  * guest is kept until the source has answered. An operator who forces the source down states that nothing runs there. Then the destination answers: it starts the guest if it has
  * received all of it, and cannot start it otherwise.
+ *
+ * For the same reason a move that is aborted during the hand-over is `recalling` first: the destination is left when the source has said that it goes on with its guest, or that it has
+ * it and cannot. Is the source fenced instead, the abort has lost its aim, since the only guest that can run may be the destination's, which answers as above.
  */
 export const LEAVING_SOURCE_LIVE = route([
   ["preparing", "prepare", "handing-over", "another", "another", "another"],
   ["handing-over", "hand-over", "starting", "another", "handing-over", "starting"],
+  ["recalling", "start-source", "restoring", "restoring", "recalling", "starting"],
   ["starting", "start-destination", "cleaning", "retracting", "starting", "another"],
   ...CLEANING,
   ...ARRIVAL,

@@ -1,5 +1,6 @@
 import type { PowerVerb } from "../agent/power-verbs.ts";
 import { assert } from "../assert.ts";
+import { HEARD_AT } from "./heard-at.ts";
 import { OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import type { Edges, Stage } from "./operation-routes.ts";
 
@@ -23,6 +24,13 @@ function routeStart(kind: OperationKind): Stage {
 /** The target of each answer at this stage of the kind's route; null if the route has no such stage. */
 export function edgesOf(kind: OperationKind, stage: string): Edges | null {
   return OPERATIONS[kind].route.get(stage as Stage) ?? null;
+}
+
+/** Where an abort leads from this stage, or null if it changes nothing there: it comes too late, or was obeyed before. */
+export function abortedTo(kind: OperationKind, stage: Stage): Stage | null {
+  const { isMove, route } = OPERATIONS[kind];
+  if (!isMove || !HEARD_AT.abort.includes(stage) || stage === "recalling") return null;
+  return stage === "handing-over" && route.has("recalling") ? "recalling" : "restoring";
 }
 
 /** The task state that the Compute API shows at this stage. */

@@ -84,7 +84,7 @@ export const MOVING = {
 
 export const MOVING_LIVE = {
   ...MOVING,
-  migration: { ...MOVING.migration, preparing: "preparing", "handing-over": "running" },
+  migration: { ...MOVING.migration, preparing: "preparing", "handing-over": "running", recalling: "running" },
 } as const satisfies OperationTraits;
 
 /** A move whose source is kept until the move is confirmed or reverted. */

@@ -73,6 +73,91 @@ describe.each(OPERATION_KINDS.filter(isLiveMove))("a %s whose source is silent w
   });
 });
 
+describe.each(OPERATION_KINDS.filter(isLiveMove))("a %s that is aborted while it hands over", (kind) => {
+  const world = worldOf(kind);
+  const at = (stage: string, signal: "abort" | null = "abort") => {
+    const position = { taskId: taskId(7), stage, step: 2, selection: 0, signal, revision: 2 };
+    return beginOperation(world, { ...position, reason: stage === "recalling" ? ABORT : "" }, []);
+  };
+  const ABORT = "Aborted on request";
+  const recalling = () => stepOperation(world, at("handing-over").state, { kind: "committed", step: 2, revision: 3 });
+  const goOn = (state: MachineStep, event: Parameters<typeof stepOperation>[2]) =>
+    stepOperation(world, state.state, event);
+  const failed = (step: number, reason: string) => ({ kind: "failed", step, reason, final: false }) as const;
+
+  test("asks the source to go on before the destination is left", () => {
+    expect(at("handing-over").effects).toMatchObject([
+      {
+        kind: "commit",
+        write: {
+          ...{ stage: "recalling", reason: ABORT, change: null, attempts: [], startsAttempt: "b/0" },
+          ...{ server: { home: undefined }, migration: { status: "running", ended: false } },
+        },
+      },
+    ]);
+    expect(asked(recalling())).toEqual(["start-source"]);
+    expect(recalling().effects.map((one) => one.kind)).toEqual(["ask"]);
+    // A conductor that takes the move over, or a second abort.
+    for (const signal of ["abort", null] as const) expect(asked(at("recalling", signal))).toEqual(["start-source"]);
+  });
+
+  test.each([
+    ["goes on", { kind: "done", step: 3 } as const],
+    ["says that it cannot go on", failed(3, "it has no disk")],
+  ])("leaves the destination when the source %s", (_, answer) => {
+    const back = goOn(recalling(), answer);
+    expect(back.effects).toMatchObject([
+      { write: { stage: "restoring", reason: ABORT, migration: { status: "cancelled", ended: true } } },
+    ]);
+    const restoring = goOn(back, { kind: "committed", step: 3, revision: 4 });
+    expect(restoring.effects).toMatchObject([{ kind: "clear", selection: 0 }, { ask: "start-source" }]);
+  });
+
+  test("waits for a silent source, keeps both guests, and says what an operator can do", () => {
+    const told = goOn(recalling(), gone(3));
+    expect(told.effects).toMatchObject([
+      { write: { stage: "recalling", outcome: null, change: null, migration: { ended: false } } },
+      { kind: "tell-wait" },
+    ]);
+    const [commit] = told.effects;
+    const note = (commit?.kind === "commit" && commit.write.migration?.note) || "";
+    expect(note).toMatch(
+      /^Waiting: host-0 was ordered to hand .* to host-1 before the move was aborted, but is silent/,
+    );
+    expect(note).toMatch(/Both guests are kept\. Bring host-0 back: then the server goes on there\. .* force it down/);
+    const waiting = goOn(told, { kind: "committed", step: 3, revision: 4 });
+    expect(asked(waiting)).toEqual(["start-source"]);
+    expect(goOn(waiting, gone(4)).effects).toEqual([]);
+    expect(goOn(waiting, { kind: "done", step: 4 }).effects).toMatchObject([{ write: { stage: "restoring" } }]);
+  });
+
+  test.each([
+    ["was forced down", { kind: "host-fenced", step: 3, reason: "forced down" } as const],
+    ["has lost its guest", { kind: "arrived", step: 3 } as const],
+  ])("has the destination decide when the source %s, and goes to no further destination", (_, answer) => {
+    const fenced = goOn(recalling(), answer);
+    expect(fenced.effects).toMatchObject([
+      {
+        write: { stage: "starting", reason: ABORT, server: { home: { host: "host-1" } }, migration: { ended: false } },
+      },
+    ]);
+    const starting = goOn(fenced, { kind: "committed", step: 3, revision: 4 });
+    expect(starting.effects).toMatchObject([{ ask: "start-destination" }]);
+    expect(goOn(starting, { kind: "done", step: 4 }).effects).toMatchObject([
+      { write: { stage: "cleaning", reason: "" } },
+    ]);
+    const retracting = goOn(goOn(starting, failed(4, "it has not arrived")), {
+      kind: "committed",
+      step: 4,
+      revision: 5,
+    });
+    expect(asked(retracting)).toEqual(["destroy-destination"]);
+    expect(goOn(retracting, { kind: "done", step: 5 }).effects).toMatchObject([
+      { write: { stage: "restoring", reason: ABORT, migration: { status: "cancelled", ended: true } } },
+    ]);
+  });
+});
+
 test.each(["resize", "migrate", "rebuild"] as const)(
   "a %s whose source is silent goes back to it, since the guest there was not to be given away",
   (kind) => {

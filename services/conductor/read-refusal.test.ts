@@ -76,6 +76,24 @@ test.each<[OperationKind, GuestLook, unknown]>([
   expect(await meaningOfRefusal({ ...facts, kind }, handOver, guests)).toEqual(meaning);
 });
 
+const running: GuestLook = { kind: "found", state: "running", revision: 3 };
+test.each<[GuestLook, GuestLook, unknown]>([
+  [absent, prepared, arrived],
+  [absent, absent, "plain"],
+  [absent, { kind: "silent" }, "unclear"],
+  [stopped, prepared, "plain"],
+  [stopped, running, arrived],
+  [{ kind: "silent" }, prepared, "unclear"],
+  [{ kind: "found", state: "running", revision: 7 }, prepared, { kind: "done", step: 4 }],
+])(
+  "a source that does not go on after an abort, and is %j, while the destination is %j",
+  async (here, there, meaning) => {
+    const guests = looking((host) => (host === source.host ? here : there));
+    const asked = { ...handOver, ask: "start-source", stage: "recalling" } as const;
+    expect(await meaningOfRefusal({ ...facts, kind: "live-migrate" }, asked, guests)).toEqual(meaning);
+  },
+);
+
 test.each<[OperationKind, GuestLook, unknown]>([
   ["live-migrate", absent, stranded],
   ["resize", absent, stranded],

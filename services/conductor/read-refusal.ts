@@ -27,7 +27,7 @@ export async function meaningOfRefusal(
   refused: Refused,
   guests: { look(name: LookedAt): Promise<GuestLook> },
 ): Promise<Meaning> {
-  const { ask, step, revision, place } = refused;
+  const { ask, stage, step, revision, place } = refused;
   const lookAt: LookAt = (at) => guests.look(guestOf(facts, at));
   const look = await lookAt(place);
   const refusal = readRefusal(ask, revision, look);
@@ -35,6 +35,9 @@ export async function meaningOfRefusal(
     case "failed":
       // The continued task has raised its revision as well, so the source may not show that it has handed over.
       if (ask === "hand-over") return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: false });
+      // It may have handed over before the move was aborted.
+      if (stage === "recalling")
+        return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: look.kind === "absent" });
       return ask === "start-destination" && look.kind === "found" ? meaningOfNoStart(facts, refused, lookAt) : "plain";
     case "unclear":
       return "unclear";

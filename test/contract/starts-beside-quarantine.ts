@@ -3,7 +3,8 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import { GUEST_IN_QUARANTINE, type QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
-import type { Ask, Stage, Target } from "../../core/tasks/operation-routes.ts";
+import type { Ask, Edges, Stage, Target } from "../../core/tasks/operation-routes.ts";
+import { abortedTo } from "../../core/tasks/operation-stages.ts";
 import type { ServerStatus } from "../../core/tasks/server.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
@@ -43,14 +44,15 @@ const TRANSITIONS = MAY_START.flatMap((kind) =>
     .filter(({ ask }) => starts(kind, ask))
     .flatMap(({ stage: to }) =>
       stagesOf(kind)
-        .filter((from) => from.stage !== to && leadsTo(from, to))
+        .filter((from) => from.stage !== to && leadsTo(kind, from, to))
         .map((from) => ({ kind, from: from.stage, to })),
     ),
 );
 
-/** `another` leads to `restoring` when no destination is left. */
-function leadsTo(edges: Readonly<Record<"done" | "failed" | "gone" | "fenced", Target>>, to: Stage): boolean {
+/** `another` leads to `restoring` when no destination is left, and an abort to `recalling`. */
+function leadsTo(kind: OperationKind, { stage, ...edges }: Edges & { readonly stage: Stage }, to: Stage): boolean {
   const { done, failed, gone, fenced } = edges;
+  if (abortedTo(kind, stage) === to) return true;
   return [done, failed, gone, fenced].some((target) => target === to || (target === "another" && to === "restoring"));
 }
 
@@ -63,7 +65,7 @@ function wayTo(kind: OperationKind, to: Stage): readonly Stage[] {
     if (at === to) return way;
     const here = stages.find(({ stage }) => stage === at);
     for (const { stage } of stages)
-      if (here !== undefined && !way.includes(stage) && leadsTo(here, stage)) ways.push([...way, stage]);
+      if (here !== undefined && !way.includes(stage) && leadsTo(kind, here, stage)) ways.push([...way, stage]);
   }
   throw new Error(`a ${kind} never reaches ${to}`);
 }

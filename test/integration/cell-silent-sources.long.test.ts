@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { taskSignalHeader } from "../../adapters/nats/streams.ts";
+import { Task } from "../../proto/gen/berth/cell.ts";
 import { FakeMemory } from "../../services/compute-agent/fake-memory.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
@@ -116,6 +118,63 @@ describe("a live migration whose source falls silent before it has handed over",
     expect(server.fault?.message).toContain("the memory of the guest has not arrived");
     await only(0);
     expect(await migration()).toMatchObject({ status: "error", note: "" });
+  });
+});
+
+/** A user aborts the migration, which then waits for the source. */
+async function abort(): Promise<void> {
+  const { uuid, server, operation } = await migration();
+  expect(await cell.store.signal([{ taskId: uuid, signal: "abort" }])).toEqual(["signalled"]);
+  if (operation === null) throw new Error("the migration cannot be read");
+  const task: Task = { id: uuid, server: server ?? undefined, work: { $case: "operate", value: operation } };
+  await cell.publish(Task.encode(task).finish(), { [taskSignalHeader]: "abort" });
+  await eventually("the wait", async () => (await migration()).note.includes("before the move was aborted, but"), {
+    withinMs: 20_000,
+  });
+  expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: "host-0", taskState: "migrating" });
+  expect(cell.existsOn(1).sort()).toEqual(["host-0", "host-1"]);
+}
+
+describe("a live migration that is aborted while its source is silent", () => {
+  test.each(["before", "after"] as const)(
+    "keeps both guests, and goes back when the source, which fell silent %s it had handed over, has its guest",
+    async (when) => {
+      await interrupted(when);
+      await abort();
+      if (when === "after") agentOf(0).reconnect();
+      else await returns();
+      expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-0" });
+      await runs(0);
+      await only(0);
+      expect(await migration()).toMatchObject({ status: "cancelled", note: "" });
+    },
+  );
+
+  test("goes on at the destination, which has received everything, when an operator has forced the source down", async () => {
+    await interrupted("after");
+    await abort();
+    await fence();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    expect(await migration()).toMatchObject({ status: "completed", note: "" });
+  });
+
+  test("leaves the server at the source when an operator has forced it down, because the destination says that it has not received everything", async () => {
+    await interrupted("before");
+    await abort();
+    await fence();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await only(0);
+    expect(await migration()).toMatchObject({ status: "cancelled", note: "" });
+  });
+
+  test("goes on at the destination, which has received everything, when the source is back without its guest", async () => {
+    await interrupted("after");
+    await abort();
+    await returns({ records: [] });
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    await only(1);
   });
 });
 

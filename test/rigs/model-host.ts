@@ -42,6 +42,8 @@ export class ModelHost {
   isUp = true;
   /** An operator has declared that nothing runs there. */
   isFenced = false;
+  /** Whether an operator has ever forced the host down. */
+  wasFenced = false;
   /** How often the host died. Messages that were sent before a death are lost with the connection. */
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();

@@ -121,7 +121,7 @@ export class OperationWorldModel {
     const model = this.hosts[host];
     if (model === undefined || model.isUp) return;
     await this.#body.admin.setForcedDown(model.name, true);
-    model.isFenced = true;
+    model.isFenced = model.wasFenced = true;
     for (const run of this.#runs.values()) {
       const { state, world } = run;
       if (
