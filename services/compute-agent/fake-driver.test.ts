@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
+import { type AllocationRequest, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { driverContract } from "../../test/contract/driver.contract.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { FakeScript } from "./fake-script.ts";
+import { NO_SHARE } from "./fake-volume-files.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -52,6 +53,24 @@ driverContract("that pretends", async () => ({
 }));
 
 describe("the fake driver", () => {
+  test("forgets the files of a volume that a guest no longer has", async () => {
+    const opened: string[] = [];
+    const share = { ...NO_SHARE, opened: ([file = ""]: readonly string[]) => void opened.push(file) };
+    const driver = new FakeDriver({
+      ...{ clock: systemClock, seed: 1, scripts: new Map(), byMetadata: true, share },
+      ...{ crash: () => {}, loseConnections: () => {} },
+    });
+    await prepare({ driver, told: [] }, 1);
+    const guest = { host: "h", serverUuid: "s1", attemptId: "t1/0" };
+    const volume = ServerVolume.fromPartial({ volumeId: "v", connection: JSON.stringify({ name: "file" }) });
+    await driver.attachVolume(guest, volume, NEVER);
+    await driver.start(guest, NEVER);
+    await driver.detachVolume(guest, "v", NEVER);
+    await driver.power(guest, "stop", NEVER);
+    await driver.power(guest, "start", NEVER);
+    expect([opened, driver.guests()]).toEqual([["file"], [{ ...guest, running: true }]]);
+  });
+
   test("records the devices that a guest's claim names", async () => {
     const made = driverOf({});
     const device = { provider: "card", resourceClass: "SRIOV_NET_VF", amount: 2 };

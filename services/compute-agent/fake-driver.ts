@@ -38,6 +38,7 @@ import {
   filesAfter,
   filesOfVolumes,
   filesWanted,
+  filesWithout,
   NO_SHARE,
 } from "./fake-volume-files.ts";
 import type { GuestName } from "./journal.ts";
@@ -196,7 +197,11 @@ export class FakeDriver implements Driver {
   async detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "detach_ms", signal);
     if (this.#failsNow(guest, "detach_failures")) throw new Error("the guest does not release the volume");
-    this.#change(guest, ({ volumes = [] }) => ({ volumes: volumes.filter((id) => id !== volumeId) }));
+    this.#change(guest, ({ volumes = [], files = {}, nextFiles }) => ({
+      volumes: volumes.filter((id) => id !== volumeId),
+      files: filesWithout(files, volumeId),
+      ...(nextFiles && { nextFiles: filesWithout(nextFiles, volumeId) }),
+    }));
   }
 
   async changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {

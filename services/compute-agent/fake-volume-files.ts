@@ -76,6 +76,10 @@ export function filesWanted(files: FakeFiles, wanted: readonly VolumeFile[], sha
   return { ...files, ...Object.fromEntries(changed) };
 }
 
+/** The files of a guest that no longer has the volume. */
+export const filesWithout = (files: FakeFiles, volumeId: string): FakeFiles =>
+  Object.fromEntries(Object.entries(files).filter(([id]) => id !== volumeId));
+
 function nameIn(connection: string): string | null {
   if (connection === "") return null;
   const { name } = JSON.parse(connection) as { readonly name?: unknown };
