@@ -28,7 +28,7 @@ function moveAt(kind: OperationKind, stage: string, guests: { readonly isBeside:
       clock,
       store: {},
       releaser: {},
-      events: { operationWaits() {}, attemptFailed() {} },
+      events: { operationWaits() {}, attemptFailed() {}, operationEnded() {} },
       settings: { attemptTimeoutMs: 60_000, hostGraceMs: 1_000, unseenMs: 5_000 },
     },
     ...{ arrivals: () => 0, arrivalOf: () => 0, moved() {}, ended() {}, tell() {}, needs: { meet: () => null } },
@@ -195,8 +195,8 @@ test("an operator is told once of a host that refuses to start a guest and does 
   expect(done).toEqual([]);
 });
 
-/** A live move whose source was told to hand over, and what has been done since. */
-async function handedOver(others: object = {}) {
+/** A move whose source was told to hand over, and what has been done since. */
+async function handedOver(others: object = {}, kind: OperationKind = "live-migrate") {
   const orders: string[] = [];
   const streams = new Map<string, object>();
   for (const host of [hostName(0), hostName(1)])
@@ -210,7 +210,7 @@ async function handedOver(others: object = {}) {
   };
   const streamOf = (host: string) => streams.get(host) ?? null;
   const ports = { guests, streamOf, releaser: { tryRelease: async () => "down" }, ...others };
-  const move = moveAt("live-migrate", "handing-over", { isBeside: false }, ports);
+  const move = moveAt(kind, "handing-over", { isBeside: false }, ports);
   await settled();
   move.run.reported(
     AttemptReport.fromPartial({
@@ -241,6 +241,30 @@ test("a source that refuses to hand over a live guest and then says nothing of i
   await settled();
   expect([done, cleared]).toEqual([["commit handing-over"], []]);
 });
+
+test.each(["resize", "migrate"] as const)(
+  "a %s whose source has lost its guest, while the destination is silent, ends in ERROR before its time is over, and clears nothing",
+  async (kind) => {
+    const look = async ({ host }: { readonly host: string }) => ({ kind: host === hostName(0) ? "absent" : "silent" });
+    const cleared: string[] = [];
+    const clear = async ({ host }: { readonly host: string }) => void cleared.push(host);
+    const { run, clock, steps, orders } = await handedOver({ guests: { look, clear } }, kind);
+    for (let tries = 1; tries <= 9; tries += 1) {
+      expect(orders).toHaveLength(tries);
+      run.ordered(OrderReport.fromPartial({ host: hostName(0), orderId: orders.at(-1) ?? "", failed: "no guest" }));
+      await settled();
+      clock.advance(10_000);
+      await settled();
+    }
+    clock.advance(60_000);
+    await settled();
+    expect(cleared).toEqual([]);
+    expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+    expect(steps[0]?.server.fault).toMatch(
+      /^host-0 no longer has the guest .* host-1 is silent\. .* on host-1 is kept/,
+    );
+  },
+);
 
 test("a source that does not answer in time whether it has handed over a live guest is waited for", async () => {
   const { clock, done, steps, orders, cleared } = await handedOver();

@@ -173,8 +173,7 @@ export class OperationRun implements TaskRun {
     if (meaning === "plain") this.#answered(asked, failed);
     else if (meaning !== "unclear") this.#step(meaning);
     // The host is asked again: until the deadline of a hand-over, and about a start until it says whether the guest runs.
-    else if (asked.ask === "hand-over") this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#send());
-    else this.#askAgainLater(asked, "startInDoubt", failed);
+    else this.#askAgainLater(asked, asked.ask === "hand-over" ? null : "startInDoubt", failed);
   }
 
   destroyed(report: DestroyReport): void {

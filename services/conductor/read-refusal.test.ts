@@ -22,6 +22,7 @@ const handOver = {
   selection: 0,
   force: false,
   place: source,
+  tries: 1,
   failed: "no luck",
 } as const;
 const looking = (lookAt: (host: string) => GuestLook) => ({ look: async ({ host }: LookedAt) => lookAt(host) });
@@ -91,6 +92,23 @@ test.each<[GuestLook, GuestLook, unknown]>([
     const guests = looking((host) => (host === source.host ? here : there));
     const asked = { ...handOver, ask: "start-source", stage: "recalling" } as const;
     expect(await meaningOfRefusal({ ...facts, kind: "live-migrate" }, asked, guests)).toEqual(meaning);
+  },
+);
+
+test.each<[OperationKind, number, unknown]>([
+  ["migrate", 8, "unclear"],
+  [
+    "migrate",
+    9,
+    { ...stranded, reason: expect.stringMatching(/host-2 does not go on: host-2 is silent\. .* is kept/) },
+  ],
+  ["live-migrate", 9, "unclear"],
+  ["rebuild", 9, "unclear"],
+])(
+  "a %s whose source says for the %dth time that it has no guest, while the destination is silent",
+  async (kind, tries, meaning) => {
+    const guests = looking((host) => (host === source.host ? absent : { kind: "silent" }));
+    expect(await meaningOfRefusal({ ...facts, kind }, { ...handOver, tries }, guests)).toEqual(meaning);
   },
 );
 

@@ -6,10 +6,13 @@ import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
 import { GuestState } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
-import type { AskEffect } from "./operation-orders.ts";
+import type { AskedGuest } from "./operation-orders.ts";
+
+/** After so many refusals of a source that has no guest, half a minute, a silent destination is no longer awaited. A restarted conductor hears of its hosts in a few seconds. */
+const EMPTY_TRIES_MAX = 9;
 
 /** An order that the host of `place` has refused for the reason `failed`. */
-type Refused = AskEffect & { readonly place: PlaceOf; readonly failed: string };
+type Refused = AskedGuest & { readonly failed: string };
 type LookAt = (place: PlaceOf) => Promise<GuestLook>;
 type Meaning = OperationEvent | "plain" | "unclear";
 
@@ -68,7 +71,7 @@ async function meaningOfDestination(
   const destination = destinationOf(facts, refused.selection);
   if (destination === null) return "plain";
   const look = await lookAt(destination);
-  if (look.kind === "silent") return isSourceEmpty ? "unclear" : "plain";
+  if (look.kind === "silent") return isSourceEmpty ? meaningOfSilence(facts, refused, destination) : "plain";
   const found = readGoneOver(look);
   switch (found) {
     case "arrived":
@@ -83,6 +86,12 @@ async function meaningOfDestination(
     default:
       return found satisfies never;
   }
+}
+
+/** Only the silent destination may have a guest, which must not be cleared away when the time for the order is over. A live move waits for its host. */
+function meaningOfSilence(facts: OperationFacts, refused: Refused, { host }: PlaceOf): Meaning {
+  if (isLiveMove(facts.kind) || !givesContent(facts.kind) || refused.tries < EMPTY_TRIES_MAX) return "unclear";
+  return stranded(facts, { ...refused, failed: `${host} is silent` });
 }
 
 /** A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. */
