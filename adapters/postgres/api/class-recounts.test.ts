@@ -4,6 +4,7 @@ import { countedAmounts } from "../../../core/stores/api/counted-amounts.ts";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { UNLIMITED } from "../../../test/contract/quota-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
@@ -21,9 +22,15 @@ afterAll(async () => {
   await database.drop();
 });
 beforeEach(async () => {
-  await pool.query(
-    "truncate quota_usages, quota_class_usages, class_recounts, charged_resizes, soft_deletions, requests",
-  );
+  await emptyTables(pool, [
+    "quota_usages",
+    "quota_class_usages",
+    "class_recounts",
+    "charged_resizes",
+    "soft_deletions",
+    "open_requests",
+    "requests",
+  ]);
 });
 
 const flavor = (diskGib: number) => ({

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { aggregateStoreContract } from "../../../test/contract/aggregate-store.contract.ts";
 import { ratioStoreContract } from "../../../test/contract/ratio-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresAggregateStore } from "./postgres-aggregate-store.ts";
 import { PostgresRatioStore } from "./postgres-ratio-store.ts";
@@ -19,7 +20,7 @@ afterAll(async () => {
 });
 
 const empty = () =>
-  pool.query("truncate aggregates, aggregate_hosts, aggregate_ratios, host_ratios, former_aggregates");
+  emptyTables(pool, ["aggregates", "aggregate_hosts", "aggregate_ratios", "host_ratios", "former_aggregates"]);
 
 aggregateStoreContract("Postgres", async () => {
   await empty();

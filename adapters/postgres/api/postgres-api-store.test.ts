@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { apiStoreContract } from "../../../test/contract/api-store.contract.ts";
 import { goneFrom, serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 
@@ -18,7 +19,7 @@ afterAll(async () => {
 });
 
 apiStoreContract("Postgres", async () => {
-  await pool.query("truncate cells, flavor_projects, flavors, requests");
+  await emptyTables(pool, ["cells", "flavor_projects", "flavors", "open_requests", "requests"]);
   return { store: new PostgresApiStore(pool), close: async () => undefined };
 });
 

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { consoleTokenStoreContract } from "../../../test/contract/console-token-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresConsoleTokenStore } from "./postgres-console-token-store.ts";
 
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 consoleTokenStoreContract("Postgres", async () => {
-  await pool.query("truncate console_tokens");
+  await emptyTables(pool, ["console_tokens"]);
   return new PostgresConsoleTokenStore(pool);
 });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { hostMapStoreContract } from "../../../test/contract/host-map-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresHostMapStore } from "./postgres-host-map-store.ts";
 
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 hostMapStoreContract("Postgres", async () => {
-  await pool.query("truncate host_map");
+  await emptyTables(pool, ["host_map"]);
   return new PostgresHostMapStore(pool);
 });

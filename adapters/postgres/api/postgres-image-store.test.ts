@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { imageStoreContract } from "../../../test/contract/image-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresImageStore } from "./postgres-image-store.ts";
@@ -18,6 +19,6 @@ afterAll(async () => {
 });
 
 imageStoreContract("Postgres", async () => {
-  await pool.query("truncate images, requests");
+  await emptyTables(pool, ["images", "open_requests", "requests"]);
   return { store: new PostgresImageStore(pool), requests: new PostgresApiStore(pool) };
 });

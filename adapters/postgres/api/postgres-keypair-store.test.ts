@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { keypairStoreContract } from "../../../test/contract/keypair-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 keypairStoreContract("Postgres", async () => {
-  await pool.query("truncate keypairs");
+  await emptyTables(pool, ["keypairs"]);
   return { store: new PostgresKeypairStore(pool), close: async () => undefined };
 });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { moveStoreContract } from "../../../test/contract/move-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresMoveStore } from "./postgres-move-store.ts";
 
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 moveStoreContract("Postgres", async () => {
-  await pool.query("truncate moves");
+  await emptyTables(pool, ["moves"]);
   return { store: new PostgresMoveStore(pool), close: async () => undefined };
 });

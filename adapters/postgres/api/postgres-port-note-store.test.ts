@@ -3,6 +3,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { portNoteStoreContract } from "../../../test/contract/port-note-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
@@ -48,6 +49,6 @@ test.each([
 );
 
 portNoteStoreContract("Postgres", async () => {
-  await pool.query("truncate port_notes, requests");
+  await emptyTables(pool, ["port_notes", "open_requests", "requests"]);
   return { store: new PostgresPortNoteStore(pool), requests: new PostgresApiStore(pool) };
 });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { portStoreContract } from "../../../test/contract/port-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
@@ -18,6 +19,6 @@ afterAll(async () => {
 });
 
 portStoreContract("Postgres", async () => {
-  await pool.query("truncate ports, address_cursors, requests");
+  await emptyTables(pool, ["ports", "address_cursors", "open_requests", "requests"]);
   return { store: new PostgresPortStore(pool), requests: new PostgresApiStore(pool) };
 });

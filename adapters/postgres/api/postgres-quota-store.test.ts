@@ -4,6 +4,7 @@ import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { classLimitsContract } from "../../../test/contract/class-limits.contract.ts";
 import { AT_A_TIME, quotaStoreContract, UNLIMITED } from "../../../test/contract/quota-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
@@ -23,9 +24,16 @@ afterAll(async () => {
 
 const makeSubject = async () => {
   const [pool, other] = pools;
-  await pool.query(
-    "truncate quotas, quota_classes, quota_usages, quota_class_usages, class_recounts, charged_resizes, requests",
-  );
+  await emptyTables(pool, [
+    "quotas",
+    "quota_classes",
+    "quota_usages",
+    "quota_class_usages",
+    "class_recounts",
+    "charged_resizes",
+    "open_requests",
+    "requests",
+  ]);
   return {
     store: new PostgresQuotaStore(pool),
     requests: [new PostgresApiStore(pool), new PostgresApiStore(other)] as const,

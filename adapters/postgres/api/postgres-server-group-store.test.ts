@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { reservationStoreContract } from "../../../test/contract/reservation-store.contract.ts";
 import { serverGroupStoreContract } from "../../../test/contract/server-group-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresReservationStore } from "./postgres-reservation-store.ts";
@@ -20,7 +21,7 @@ afterAll(async () => {
 });
 
 serverGroupStoreContract("Postgres", async () => {
-  await pool.query("truncate server_groups, server_group_members, requests");
+  await emptyTables(pool, ["server_groups", "server_group_members", "open_requests", "requests"]);
   return {
     store: new PostgresServerGroupStore(pool),
     requests: new PostgresApiStore(pool),
@@ -29,7 +30,7 @@ serverGroupStoreContract("Postgres", async () => {
 });
 
 reservationStoreContract("Postgres", async () => {
-  await pool.query("truncate reservations, requests");
+  await emptyTables(pool, ["reservations", "open_requests", "requests"]);
   const requests = new PostgresApiStore(pool);
   return { store: new PostgresReservationStore(pool), requests, close: async () => undefined };
 });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { settingsStoreContract } from "../../../test/contract/settings-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresSettingsStore } from "./postgres-settings-store.ts";
 
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 settingsStoreContract("Postgres", async () => {
-  await pool.query("truncate settings");
+  await emptyTables(pool, ["settings"]);
   return new PostgresSettingsStore(pool);
 });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
 import { softDeletionStoreContract } from "../../../test/contract/soft-deletion-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
@@ -21,9 +22,16 @@ afterAll(async () => {
 
 softDeletionStoreContract("Postgres", async () => {
   const [pool, other] = pools;
-  await pool.query(
-    "truncate quotas, quota_classes, quota_usages, quota_class_usages, charged_resizes, soft_deletions, requests",
-  );
+  await emptyTables(pool, [
+    "quotas",
+    "quota_classes",
+    "quota_usages",
+    "quota_class_usages",
+    "charged_resizes",
+    "soft_deletions",
+    "open_requests",
+    "requests",
+  ]);
   return {
     stores: [new PostgresSoftDeletionStore(pool), new PostgresSoftDeletionStore(other)],
     requests: new PostgresApiStore(pool),

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sharedVolumesContract } from "../../../test/contract/shared-volumes.contract.ts";
 import { volumeStoreContract } from "../../../test/contract/volume-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { emptyTables } from "../../../test/rigs/empty-tables.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresVolumeStore } from "./postgres-volume-store.ts";
@@ -20,7 +21,7 @@ afterAll(async () => {
 });
 
 async function makeStores() {
-  await pool.query("truncate volumes, requests");
+  await emptyTables(pool, ["volumes", "open_requests", "requests"]);
   return { store: new PostgresVolumeStore(pool), requests: new PostgresApiStore(pool) };
 }
 

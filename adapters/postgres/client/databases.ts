@@ -15,10 +15,15 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
   });
 }
 
-/** Creates a database as a copy of `template`, to which no session may be connected. Cost: some 30 ms. */
+/**
+ * Creates a database as a copy of `template`, to which no session may be connected. Cost: some 30 ms. The files are copied as they are: to
+ * write all pages into the log, which is the default, takes three times as much CPU for a small template on a server without fsync.
+ */
 export async function cloneDatabase(adminUrl: string, template: string, name: string): Promise<void> {
   await withClient(adminUrl, async (client) => {
-    await client.query(`create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)}`);
+    await client.query(
+      `create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)} strategy file_copy`,
+    );
   });
 }
 
