@@ -7,8 +7,10 @@ import type { World } from "./world.ts";
 const CHANGES_SHARE = 1;
 /** Share of the changes that are requested although the server has the volume already, or does not have it. */
 const BLIND_SHARE = 0.1;
-/** The statuses in which a server gets and loses volumes, also on no host. */
-const CHANGEABLE = [...OPERATIONS["attach-volume"].allowedFrom, ...OPERATIONS["attach-volume-offloaded"].allowedFrom];
+/** The statuses in which a server gets and loses volumes, also on no host, and on both hosts of a move that waits. */
+const CHANGEABLE = (["attach-volume", "attach-volume-offloaded", "attach-volume-unconfirmed"] as const).flatMap(
+  (kind) => OPERATIONS[kind].allowedFrom,
+);
 /** Answers to what may not be done now: the volume or the server is busy, has it already, or is gone. */
 const REFUSALS = [400, 404, 409];
 
@@ -40,9 +42,14 @@ export class AttachmentChanges {
 
   async #change(): Promise<void> {
     const server = freeServer(this.#user, this.#random, CHANGEABLE);
+    if (server !== undefined && !this.#user.isOver()) await this.change(server);
+  }
+
+  /** Attaches a volume to the server, or detaches one from it. Resolves with whether that has begun. */
+  async change(server: string): Promise<boolean> {
     const volumeId = this.#volumes[Math.floor(this.#random() * this.#volumes.length)];
     const isBlind = this.#random() < BLIND_SHARE;
-    if (server === undefined || volumeId === undefined || this.#user.isOver()) return;
+    if (volumeId === undefined) return false;
     const has = this.#user.look(server)?.spec.volumes.some((volume) => volume.volumeId === volumeId) ?? false;
     const attaches = isBlind ? has : !has;
     const url = `/v2.1/servers/${server}/os-volume_attachments`;
@@ -51,11 +58,12 @@ export class AttachmentChanges {
         ? { method: "POST", url, payload: { volumeAttachment: { volumeId } } }
         : { method: "DELETE", url: `${url}/${volumeId}` },
     );
-    if (answer === null) return;
+    if (answer === null) return false;
     const { status, body } = answer;
     this.#world.history.record("user", attaches ? "attach" : "detach", { server, volumeId, status });
     // Overload, lost databases and a silent Cinder are 503 and 504; anything else is a bug.
     if (status >= 300 && status < 503 && !REFUSALS.includes(status))
       this.#world.find(5, `a change of volumes was answered with ${status}: ${body}`);
+    return status < 300;
   }
 }

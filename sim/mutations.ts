@@ -16,6 +16,7 @@ import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
 import { anyAgentSpeaks } from "./any-agent-speaks.ts";
+import { KEPT_GUEST_MUTATIONS } from "./kept-guest-mutations.ts";
 import { SILENCE_MUTATIONS } from "./silence-mutations.ts";
 import { SNAPSHOT_MUTATIONS } from "./snapshot-mutations.ts";
 
@@ -352,6 +353,7 @@ export const MUTATIONS: readonly Mutation[] = [
     blockStorage: filledAtOnce,
   },
   ...SNAPSHOT_MUTATIONS,
+  ...KEPT_GUEST_MUTATIONS,
   {
     name: "moves-lost",
     about: "one accepted move in two is not stored",

@@ -4,7 +4,7 @@ import type { BlockStorage } from "../core/stores/block-storage.ts";
 import { BlockStorageError } from "../core/stores/block-storage-error.ts";
 import type { Server } from "../core/tasks/server.ts";
 import { randomUuidOf } from "./determinism.ts";
-import type { KnownServers } from "./known-servers.ts";
+import type { GuestWithVolumes, KnownServers } from "./known-servers.ts";
 import { type FilledServers, type FillHabits, SimFills } from "./sim-fills.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { SimShare } from "./sim-share.ts";
@@ -54,6 +54,8 @@ export class SimCinder {
   readonly share: SimShare;
   /** The volumes that Cinder did not delete with their server, since they had snapshots: they are kept, as by Nova. */
   readonly #kept = new Set<string>();
+  /** A host was fenced. So it did not say whether it had connected or disconnected a volume, and the server keeps a volume that its guest may not have. */
+  mayBeMissing = false;
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -195,7 +197,20 @@ export class SimCinder {
         .filter((id) => running || this.fills === null || volumes.get(id)?.status !== "reserved")
         .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
     );
-    return [...leaked, ...lost, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
+    const wrong = servers.guests().flatMap((guest) => this.#wrongVolumesOf(guest, servers.look(guest.serverUuid)));
+    return [...leaked, ...lost, ...wrong, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
+  }
+
+  /** A guest at its server's home has the server's volumes, and no guest has another one, since that may be another server's by now. */
+  #wrongVolumesOf({ host, serverUuid, volumes }: GuestWithVolumes, server: Server | null): readonly string[] {
+    if (server === null || server.status === "DELETED" || server.status === "ERROR") return [];
+    const own = server.spec.volumes.map(({ volumeId }) => volumeId);
+    const stray = volumes.filter((id) => !own.includes(id));
+    const missing = server.host === host && !this.mayBeMissing ? own.filter((id) => !volumes.includes(id)) : [];
+    return [
+      ...stray.map((id) => `the guest of server ${serverUuid} on ${host} has volume ${id}, which is not the server's`),
+      ...missing.map((id) => `the guest of server ${serverUuid} on ${host} does not have its volume ${id}`),
+    ];
   }
 
   #has(server: Server | null, volumeId: string): boolean {
@@ -267,7 +282,9 @@ export class SimCinder {
       const server = servers.look(serverUuid);
       // Cinder fills only a volume that no host has, so a rebuild takes it from the server's guest, which stands still.
       if (this.fills !== null && user?.running === false && server?.taskState === "rebuilding") return;
-      if (user !== undefined && server !== null && server.status !== "DELETED" && server.host === host)
+      if (user === undefined || server === null || server.status === "DELETED") return;
+      // The source of a move that waits for its confirmation may start its guest again.
+      if (server.host === host || (server.status === "VERIFY_RESIZE" && !this.#has(server, volumeId)))
         this.#world.find(6, `server ${serverUuid} runs on ${host} with volume ${volumeId}, whose attachment has ended`);
     };
   }

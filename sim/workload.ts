@@ -9,6 +9,7 @@ import { SIM_GROUPS } from "./sim-groups.ts";
 import { SIM_NETWORK, type SimNeutron } from "./sim-neutron.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { SnapshotChanges } from "./snapshot-changes.ts";
+import { UnconfirmedMoves } from "./unconfirmed-moves.ts";
 import { VolumeGrowths } from "./volume-growths.ts";
 import { VolumeRebuilds } from "./volume-rebuilds.ts";
 import type { World } from "./world.ts";
@@ -47,6 +48,7 @@ export class Workload {
   readonly deleted = new Set<string>();
   readonly #changes: ServerChanges;
   readonly #attachmentChanges: AttachmentChanges;
+  readonly #unconfirmedMoves: UnconfirmedMoves;
   readonly #volumeGrowths: VolumeGrowths;
   readonly #snapshotChanges: SnapshotChanges | null;
   readonly #volumeRebuilds: VolumeRebuilds;
@@ -71,7 +73,10 @@ export class Workload {
       servers: () => this.#servers,
       deletes: (uuid) => this.#deleteNow(uuid),
       darkHosts: () => this.#cloud.darkHosts(),
-      fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
+      fence: (host, isFenced) => {
+        this.#cloud.fence(host, isFenced);
+        if (cloud.cinder !== null) cloud.cinder.mayBeMissing = true;
+      },
       isOver: () => this.#stopped,
       keepsDeleted: cloud.keepsDeleted,
       offloadsAtOnce: cloud.offloadsAtOnce,
@@ -86,6 +91,7 @@ export class Workload {
     };
     this.#volumeRebuilds = new VolumeRebuilds(world, user);
     this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
+    this.#unconfirmedMoves = new UnconfirmedMoves(world, user, this.#attachmentChanges);
     this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cloud.cinder?.extend(id));
     this.#snapshotChanges = cloud.cinder?.fills === null ? new SnapshotChanges(world, user, cloud.cinder) : null;
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
@@ -105,17 +111,21 @@ export class Workload {
   /** How often each change of a server was begun. */
   get changes(): ReadonlyMap<string, number> {
     const { begun } = this.#changes;
-    return this.#cloud.fillsVolumes ? new Map([...begun, ["reimage", this.#volumeRebuilds.begun]]) : begun;
+    if (this.#cloud.cinder === null) return begun;
+    const unconfirmed = ["volumes of an unconfirmed move", this.#unconfirmedMoves.changed] as const;
+    const reimages = this.#cloud.fillsVolumes ? ([["reimage", this.#volumeRebuilds.begun]] as const) : [];
+    return new Map([...begun, unconfirmed, ...reimages]);
   }
 
   /** Whether no call is under way or planned. */
   get isIdle(): boolean {
-    return this.#open === 0 && this.#deleting === 0 && !this.#wantsLast;
+    return this.#open === 0 && this.#unconfirmedMoves.open === 0 && this.#deleting === 0 && !this.#wantsLast;
   }
 
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
+    if (this.#cloud.cinder !== null) this.#unconfirmedMoves.begin(operations, fromMs, untilMs);
     if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
     this.#snapshotChanges?.begin(operations, fromMs, untilMs);
     if (this.#cloud.fillsVolumes) this.#volumeRebuilds.begin(operations, fromMs, untilMs);

@@ -9,7 +9,8 @@ export function describeWait(
   { stage, selection }: { readonly stage: Stage; readonly selection: number },
   answer: { readonly kind: "failed" | "gone" | "host-fenced"; readonly reason: string },
 ): string {
-  const host = destinationOf(facts, selection)?.host ?? facts.source?.host ?? "the host";
+  const place = KEPT_STAGES.includes(stage) ? facts.source : (destinationOf(facts, selection) ?? facts.source);
+  const host = place?.host ?? "the host";
   if (stage === "handing-over" || stage === "recalling") return describeHandOver(facts, host, stage);
   const asked = ASKED_OF_CINDER[stage];
   if (asked !== undefined) return `Waiting: Cinder was asked to ${asked}, but has not: ${answer.reason}.`;
@@ -38,11 +39,16 @@ function describeHandOver(
   );
 }
 
+/** The stages that ask about the guest that the source of a move keeps until the move is confirmed or reverted. */
+const KEPT_STAGES: readonly Stage[] = ["attaching-kept", "detaching-kept", "undoing-kept"];
 const TOLD: Partial<Record<Stage, string>> = {
   starting: "start the server",
   attaching: "attach a volume",
   detaching: "detach a volume",
   undoing: "detach a volume that could not be attached",
+  "attaching-kept": "attach a volume to the guest that it keeps for a revert",
+  "detaching-kept": "detach a volume from the guest that it keeps for a revert",
+  "undoing-kept": "detach a volume that could not be attached from the guest that it keeps for a revert",
   mirroring: "copy a volume to the one that replaces it",
   pivoting: "use the other volume",
   unmirroring: "stop copying a volume that could not be replaced",

@@ -22,7 +22,7 @@ export interface OperationFacts {
   /** The place where the server was or is. Null when it has no place. */
   readonly source: PlaceOf | null;
   readonly selections: readonly Selection[];
-  /** The place to which the move brought the server. Only for confirm and revert. */
+  /** The place to which the move brought the server. Only for operations about a move that waits for its confirmation. */
   readonly destination: PlaceOf | null;
   readonly before: ServerSpec;
   readonly after: ServerSpec;
@@ -83,7 +83,11 @@ function asPlace(place: {
   return { host: place.host, attemptId: place.attemptId, items: itemsOf(place.allocation) };
 }
 
-/** The place to which a selection brings the server. Confirm and revert have only one destination. */
+/** The place of the guest that the server uses while nothing moves it: of a move that waits for its confirmation, that at the destination. */
+export const usedPlaceOf = ({ source, destination }: Pick<OperationFacts, "source" | "destination">): PlaceOf | null =>
+  destination ?? source;
+
+/** The place to which a selection brings the server. Operations about a move that waits have only one destination. */
 export function destinationOf(facts: OperationFacts, selection: number): PlaceOf | null {
   if (facts.destination !== null) return facts.destination;
   const chosen = facts.selections[selection];

@@ -289,6 +289,12 @@ export function isMove(kind: OperationKind): kind is MoveKind {
   return OPERATIONS[kind].isMove;
 }
 
+/** Whether an operation of this kind is about a move that waits for its confirmation: ends the wait, or is done meanwhile. */
+export function isAboutWaitingMove(kind: OperationKind): boolean {
+  const { confirmation } = OPERATIONS[kind];
+  return confirmation === "ended" || confirmation === "unchanged";
+}
+
 /** The kind with this name; null if this version does not know it. */
 export function operationKind(name: string): OperationKind | null {
   return OPERATION_KINDS.find((kind) => kind === name) ?? null;

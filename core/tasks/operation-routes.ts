@@ -16,8 +16,11 @@ export const STAGES = [
   "snapshotting",
   "rescuing",
   "undoing",
+  "undoing-kept",
   "attaching",
+  "attaching-kept",
   "detaching",
+  "detaching-kept",
   "extending",
   "mirroring",
   "pivoting",
@@ -59,6 +62,12 @@ export type Ask =
   | "detach-volume"
   /** The host disconnects the volume that it could not connect, since it may have done so all the same. */
   | "undo-attach"
+  /** The source of a move that waits for its confirmation connects the task's volume to the guest that it keeps, which gets it if it is started again. */
+  | "attach-at-source"
+  /** The source disconnects the task's volume from the guest that it keeps. */
+  | "detach-at-source"
+  /** The source disconnects the volume that could not be connected to both guests. */
+  | "undo-at-source"
   /** The host tells the guest that the task's volume has grown. */
   | "extend-volume"
   /** The host copies the task's volume to the one that replaces it, and keeps both the same from then on. */
@@ -251,6 +260,22 @@ export const ATTACHING = route([
   ["undoing", "undo-attach", "give-up", "undoing", "undoing", "succeed"],
 ]);
 export const DETACHING = route([["detaching", "detach-volume", "succeed", "give-up", "detaching", "give-up"]]);
+
+/**
+ * A server whose move waits for its confirmation has two guests: the one that it uses, and the one that the source keeps for a revert. A volume is connected to both, and disconnected from
+ * both, so that the guest that is left when the move is confirmed or reverted has the volumes of its server, and no guest has one that is another server's by then. The guest that the server uses
+ * comes first: it may refuse. As on one host, the server keeps a volume that one of the two may have.
+ */
+export const ATTACHING_TO_BOTH = route([
+  ["attaching", "attach-volume", "attaching-kept", "undoing", "attaching", "attaching-kept"],
+  ["attaching-kept", "attach-at-source", "succeed", "undoing-kept", "attaching-kept", "succeed"],
+  ["undoing-kept", "undo-at-source", "undoing", "undoing-kept", "undoing-kept", "succeed"],
+  ["undoing", "undo-attach", "give-up", "undoing", "undoing", "succeed"],
+]);
+export const DETACHING_FROM_BOTH = route([
+  ["detaching", "detach-volume", "detaching-kept", "give-up", "detaching", "give-up"],
+  ["detaching-kept", "detach-at-source", "succeed", "detaching-kept", "detaching-kept", "give-up"],
+]);
 
 /** The server is on no host, so the volume belongs to it as soon as this is written: the api has asked Cinder for it before, and the server's next host connects it. */
 export const ATTACHING_OFFLOADED = route([["attaching", "nothing", "succeed", "give-up", "give-up", "give-up"]]);

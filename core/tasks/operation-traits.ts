@@ -25,15 +25,15 @@ export interface OperationTraits {
    */
   readonly allocation: "kept" | "settled" | "offloaded";
   /**
-   * Whether the operation is a move that waits for its confirmation when it has succeeded (`awaited`), one that ends such a wait (`ended`), or neither
-   * (`none`).
+   * Whether the operation is a move that waits for its confirmation when it has succeeded (`awaited`), one that ends such a wait (`ended`), one that is done meanwhile
+   * and leaves the move waiting (`unchanged`), or none of these (`none`).
    */
-  readonly confirmation: "awaited" | "ended" | "none";
+  readonly confirmation: "awaited" | "ended" | "unchanged" | "none";
   /** Null for an operation that belongs to no migration. Source: the statuses of Nova's Migration objects, by kind of move. */
   readonly migration: MigrationStatuses | null;
   /**
    * The new spec of the server. `requested`: the request's one, or the present one when the request has none. `restored`: the one before the move
-   * that is reverted. `with-volume` and `without-volume`: the requested one, to which the volume of the request was added, or without that volume. A
+   * that is reverted, with the present volumes. `with-volume` and `without-volume`: the requested one, to which the volume of the request was added, or without that volume. A
    * volume that was there already is replaced by that of the request.
    */
   readonly newSpec: "requested" | "restored" | "with-volume" | "without-volume";
@@ -145,6 +145,18 @@ export const LOSING_VOLUME = {
   ...IN_PLACE,
   newSpec: "without-volume",
   newSpecAt: ["succeed"],
+} as const satisfies OperationTraits;
+
+/** The move that waits has two guests. */
+export const GAINING_VOLUME_UNCONFIRMED = {
+  ...GAINING_VOLUME,
+  confirmation: "unchanged",
+} as const satisfies OperationTraits;
+
+/** The move that waits has two guests. */
+export const LOSING_VOLUME_UNCONFIRMED = {
+  ...LOSING_VOLUME,
+  confirmation: "unchanged",
 } as const satisfies OperationTraits;
 
 /** The server is on no host. */

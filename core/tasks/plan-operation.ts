@@ -7,7 +7,7 @@ import { parseAttemptId } from "./attempt-id.ts";
 import { isStoppedWithGuest } from "./guest-fate.ts";
 import type { ReadableMigration } from "./migration.ts";
 import { factsOf } from "./operation-facts.ts";
-import { isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
+import { isAboutWaitingMove, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import { firstStage } from "./operation-stages.ts";
 import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
@@ -26,7 +26,7 @@ export interface OperationRequest {
   readonly selections?: readonly Selection[];
   /** The server's spec after the operation: with a resize's new flavor or a rebuild's new image. */
   readonly after?: ServerSpec;
-  /** For confirm and revert: the migration that waits for it. */
+  /** For an operation about a move that waits for its confirmation: that move. */
   readonly migration?: ReadableMigration;
   /** For an evacuation: it may take the server from a host that no operator has forced down, once its agent was unseen for `unseenMs`. */
   readonly fenceWaived?: boolean;
@@ -64,10 +64,10 @@ export function planOperation(request: OperationRequest): PlannedOperation {
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
   const isNowhere = server.host === null && definition.source !== "none";
   if (isNowhere || !allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };
-  const settles = definition.confirmation === "ended";
-  if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
+  const isAboutMove = isAboutWaitingMove(kind);
+  if (isAboutMove && (migration === undefined || migration.ended || migration.status !== "finished"))
     return { kind: "nothing-to-confirm" };
-  const operation = settles && migration ? settling(kind, migration) : changing(request);
+  const operation = isAboutMove && migration ? whileWaiting(request, migration) : changing(request);
   const { askedBy } = request;
   const task: Task = {
     ...{ id: taskId, server: newSpecOf(request, operation), work: { $case: "operate", value: operation } },
@@ -144,21 +144,26 @@ function changing({
   };
 }
 
-/** Confirm and revert speak of the places of the move that they end. */
-function settling(kind: OperationKind, migration: ReadableMigration): Operation {
+/**
+ * An operation about a move that waits for its confirmation names the places of the move. Volumes may have been attached and detached since, to the guest of the source, too. So a revert brings back
+ * the spec from before the move with the present volumes.
+ */
+function whileWaiting({ kind, server, volume }: OperationRequest, migration: ReadableMigration): Operation {
   const { operation, destHost, destAttemptId } = migration;
+  const settles = OPERATIONS[kind].confirmation === "ended";
+  const former = operation.before ?? server.spec;
   const taken = operation.selections[parseAttemptId(destAttemptId)?.selection ?? 0];
   return {
     kind,
     source: operation.source,
     selections: [],
     destination: { host: destHost, attemptId: destAttemptId, allocation: taken?.allocation },
-    before: operation.before,
-    statusBefore: operation.statusBefore,
+    before: settles ? { ...former, volumes: server.spec.volumes } : server.spec,
+    statusBefore: settles ? operation.statusBefore : server.status,
     migrationUuid: migration.uuid,
     fenceWaived: false,
     rescueImage: undefined,
-    volume: undefined,
+    volume,
     snapshot: undefined,
   };
 }

@@ -40,6 +40,7 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
       return runs ? "done" : "failed";
     // The guest may keep the volume, and its host will not obey.
     case "undo-attach":
+    case "undo-at-source":
       return "forgotten";
     default:
       return "failed";

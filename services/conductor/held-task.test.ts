@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
-import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
+import {
+  isAboutWaitingMove,
+  OPERATION_KINDS,
+  OPERATIONS,
+  type OperationKind,
+} from "../../core/tasks/operation-kinds.ts";
 import type { Stage } from "../../core/tasks/operation-routes.ts";
 import { attemptStartedAt } from "../../core/tasks/starts-guest.ts";
 import { serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
@@ -13,7 +18,7 @@ const place = (attemptId: string) => ({ host: "host-0", attemptId, allocation: u
 function factsFor(kind: OperationKind) {
   const operation = {
     ...{ kind, source: place("source/0"), selections: [selectionOf(1)], before: serverSpec(1), statusBefore: "ACTIVE" },
-    destination: OPERATIONS[kind].confirmation === "ended" ? place("destination/0") : undefined,
+    destination: isAboutWaitingMove(kind) ? place("destination/0") : undefined,
     ...{ migrationUuid: taskId(7), fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
   };
   return factsOf({ id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } });

@@ -8,7 +8,7 @@ import {
   VOLUME_STEP_VERBS,
 } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
-import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { destinationOf, type OperationFacts, type PlaceOf, usedPlaceOf } from "../../core/tasks/operation-facts.ts";
 import { isLiveMove, type OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEffect, OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
@@ -45,9 +45,9 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "snapshot":
     case "rescue":
     case "undo-rescue":
-    case "attach-volume":
-    case "detach-volume":
-    case "undo-attach":
+    case "attach-at-source":
+    case "detach-at-source":
+    case "undo-at-source":
     case "extend-volume":
     case "mirror-volume":
     case "pivot-volume":
@@ -62,6 +62,10 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "deny-snapshot":
     case "reimage-volume":
       return facts.source;
+    case "attach-volume":
+    case "detach-volume":
+    case "undo-attach":
+      return usedPlaceOf(facts);
     case "nothing":
       return null;
     default:
@@ -87,7 +91,7 @@ export const NO_SUBJECT = {
 
 /** The message for the agent of the guest's host. */
 export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
-  const { place, timeoutMs } = given;
+  const { place, timeoutMs, listensAt } = given;
   const { ask, revision } = effect;
   assert(ask !== "nothing" && !isAskedOfCinder(ask), `a stage that asks ${ask} gives no order`);
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
@@ -108,7 +112,6 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
       const destination = destinationOf(facts, effect.selection);
       const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
       const live = isLiveMove(facts.kind);
-      const { listensAt } = given;
       const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs, listensAt };
       return { body: { $case: "handOff", value } };
     }
@@ -132,9 +135,12 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "rescue":
       return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined, files });
     case "attach-volume":
+    case "attach-at-source":
       return order(ATTACH_VERB, { volume: connected });
     case "detach-volume":
     case "undo-attach":
+    case "detach-at-source":
+    case "undo-at-source":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
     case "extend-volume":
       return order(VOLUME_STEP_VERBS.extend, { volume: facts.volume ?? undefined });

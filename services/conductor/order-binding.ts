@@ -23,6 +23,7 @@ const PATIENT: readonly Ask[] = [
   "prepare",
   "start-destination",
   "attach-volume",
+  "attach-at-source",
   "mirror-volume",
   "pivot-volume",
   "switch-volume",
@@ -220,7 +221,7 @@ export class OrderBinding {
 
   #volumesFor(ask: Ask) {
     const { after, volume } = this.#facts;
-    if (ask === "attach-volume" || ask === "mirror-volume") return volume === null ? [] : [volume];
+    if (["attach-volume", "attach-at-source", "mirror-volume"].includes(ask)) return volume === null ? [] : [volume];
     return this.#starts(ask) || ask === "prepare" ? after.volumes : [];
   }
 

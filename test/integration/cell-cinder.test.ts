@@ -215,6 +215,84 @@ describe("attaching a volume in Cinder", () => {
   });
 });
 
+describe("a volume in Cinder, while the migration of its server waits for a confirmation,", () => {
+  const inGuest = async () => [(await cell.server(1)).spec.volumes.map(({ volumeId }) => volumeId), cell.volumesOn(1)];
+  const migrate = async () => {
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    await runs(1);
+  };
+  const end = async (kind: "confirm" | "revert") => {
+    await cell.operate({ server: 1, kind });
+    await cell.become(1, "ACTIVE");
+    await runs(kind === "confirm" ? 1 : 0);
+    await eventually("one guest", () => cell.existsOn(1).length === 1);
+  };
+
+  test.each(["confirm", "revert"] as const)("is connected to both hosts, and in the guest after a %s", async (kind) => {
+    await start();
+    await boot([]);
+    await migrate();
+    const volume = await reserved();
+    await cell.operate({ server: 1, kind: "attach-volume-unconfirmed", volume });
+    expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", host: "host-1", fault: null });
+    expect(hosts().map((of) => of.toSorted())).toEqual([["host-0", "host-1"]]);
+    await end(kind);
+    const host = kind === "confirm" ? "host-1" : "host-0";
+    expect(await inGuest()).toEqual([[volume.volumeId], [`${host} ${volume.volumeId}`]]);
+  });
+
+  test.each(["confirm", "revert"] as const)("is detached from both guests, and not there after a %s", async (kind) => {
+    await start();
+    const volume = await reserved();
+    await boot([volume]);
+    await migrate();
+    await cell.operate({ server: 1, kind: "detach-volume-unconfirmed", volume });
+    expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", host: "host-1", fault: null });
+    expect(await inGuest()).toEqual([[], []]);
+    for (const { id } of await cinder.attachments({})) await cinder.deleteAttachment(id);
+    await end(kind);
+    expect([await inGuest(), statuses()]).toEqual([[[], []], ["available"]]);
+  });
+
+  test("is in neither guest if Cinder does not connect it to the source", async () => {
+    await start();
+    await boot([]);
+    await migrate();
+    const volume = await reserved();
+    const { reserve } = cinder;
+    cinder.reserve = async (wanted, by) =>
+      wanted.connector?.host === "host-0"
+        ? { kind: "refused", why: "no path to host-0" }
+        : reserve.call(cinder, wanted, by);
+    await cell.operate({ server: 1, kind: "attach-volume-unconfirmed", volume });
+    expect((await cell.rest(1)).fault?.message).toContain("no path to host-0");
+    expect(await inGuest()).toEqual([[], []]);
+    await end("revert");
+    expect(await inGuest()).toEqual([[], []]);
+  });
+
+  test("waits for a source that is silent, and is in the guest that a revert brings back", async () => {
+    await cell.startConductor(1);
+    const source = await cell.startAgent({ id: "agent-0", hosts: [0], vcpus: 4 });
+    await cell.startAgent({ id: "agent-1", hosts: [1], vcpus: 4 });
+    await cell.hostsUp(2);
+    await boot([]);
+    await migrate();
+    source.cutOff();
+    const volume = await reserved();
+    await cell.operate({ server: 1, kind: "attach-volume-unconfirmed", volume });
+    const isNoted = async () =>
+      (await cell.server(1)).taskState === "attaching_volume" && cell.volumesOn(1).length === 1;
+    await eventually("the destination to have the volume", isNoted);
+    expect((await cell.server(1)).spec.volumes).toEqual([]);
+    source.reconnect();
+    expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", fault: null });
+    await end("revert");
+    expect(await inGuest()).toEqual([[volume.volumeId], [`host-0 ${volume.volumeId}`]]);
+  });
+});
+
 describe("the volumes in Cinder of a server that was offloaded", () => {
   /** Attaches a volume as the api does: Cinder shows it as in use before the cell is asked. */
   async function attachOffloaded(): Promise<ServerVolume> {

@@ -60,6 +60,8 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   resume: ["suspend"],
   unrescue: ["rescue"],
   restore: ["soft-delete"],
+  "attach-volume-unconfirmed": ["resize"],
+  "detach-volume-unconfirmed": ["resize"],
   "attach-volume-offloaded": ["shelve-offload"],
   "detach-volume-offloaded": ["shelve-offload", "attach-volume-offloaded"],
 };

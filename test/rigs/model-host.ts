@@ -1,4 +1,4 @@
-import { RESCUE_VERB, VOLUME_STEP_VERBS } from "../../core/agent/power-verbs.ts";
+import { ATTACH_VERB, DETACH_VERB, RESCUE_VERB, VOLUME_STEP_VERBS } from "../../core/agent/power-verbs.ts";
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
@@ -48,6 +48,8 @@ export class ModelHost {
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();
   readonly #replaced = new Map<string, VolumeInUse>();
+  /** The volumes of each guest, as the host has recorded them on its disk. */
+  readonly #volumes = new Map<string, ReadonlySet<string>>();
   readonly #buried = new Set<string>();
   readonly #done = new Set<string>();
   #destroyed: ModelGuest[] = [];
@@ -117,14 +119,17 @@ export class ModelHost {
         if (this.#guests.has(attemptId)) return null;
         if (failure !== null) return failure;
         this.put(server?.uuid ?? "", attemptId, "prepared");
+        this.#volumes.set(attemptId, new Set(server?.volumes.map(({ volumeId }) => volumeId)));
         return null;
       }
       case "power": {
-        const { attemptId, verb, revision } = body.value;
+        const { attemptId, verb, revision, volume } = body.value;
+        if (verb === DETACH_VERB && this.isUp && !this.#guests.has(attemptId)) return null;
         const before = this.#guests.get(attemptId)?.state ?? "stopped";
         const failed = failure ?? (verb in REPLACING ? this.#refusedReplacement(attemptId, verb) : null);
         // Verbs without a state of their own leave the guest as it is.
         const outcome = this.#turn(attemptId, AFTER[verb] ?? before, revision, failed);
+        this.#change(attemptId, { verb, volumeId: volume?.volumeId ?? "", isDone: outcome === null });
         // A volume that was replaced is not copied again.
         if (outcome === null && verb in REPLACING && this.uses(attemptId) !== "other")
           this.#replaced.set(attemptId, REPLACING[verb] ?? "own");
@@ -144,6 +149,22 @@ export class ModelHost {
     if (verb === VOLUME_STEP_VERBS.pivot) return uses === "same" || uses === "other" ? null : "there is no copy";
     if (verb === VOLUME_STEP_VERBS.keep) return uses === "other" ? "the guest uses the other volume" : null;
     return null;
+  }
+
+  /** A volume that the host could not connect or disconnect may be connected all the same. */
+  #change(
+    attemptId: string,
+    { verb, volumeId, isDone }: { readonly verb: string; readonly volumeId: string; readonly isDone: boolean },
+  ): void {
+    const volumes = new Set(this.volumesOf(attemptId));
+    if (verb === ATTACH_VERB && this.isUp && this.#guests.has(attemptId)) volumes.add(volumeId);
+    else if (verb === DETACH_VERB && isDone) volumes.delete(volumeId);
+    this.#volumes.set(attemptId, volumes);
+  }
+
+  /** The ids of the guest's volumes. */
+  volumesOf(attemptId: string): ReadonlySet<string> {
+    return this.#volumes.get(attemptId) ?? new Set();
   }
 
   /** Which volume holds all that the guest has written, if one of its volumes is being replaced. */

@@ -4,6 +4,7 @@ import type { CellReading } from "../../core/audit/facts.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Migration } from "../../core/tasks/migration.ts";
 import type { ModelHost } from "./model-host.ts";
+import type { WorldBody } from "./operation-world-body.ts";
 
 type Facts = Omit<CellReading, "cell" | "runningGuests" | "copies">;
 
@@ -40,12 +41,17 @@ export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly 
 }
 
 /** Further faults, which count only when nothing is in progress. */
-export function wrongAtRest(
-  { openTasks, servers, ledger }: Facts,
+export async function wrongAtRest(
+  body: Pick<WorldBody, "facts" | "store">,
   hosts: readonly ModelHost[],
   calledOff: readonly Migration[],
-): readonly string[] {
-  const wrong: string[] = [];
+): Promise<readonly string[]> {
+  const { openTasks, servers, ledger } = await body.facts();
+  const wrong: string[] = await strayVolumes(
+    body.store,
+    servers.map(({ uuid }) => uuid),
+    hosts,
+  );
   if (openTasks.length > 0) wrong.push(`${openTasks.length} tasks never ended`);
   const waiting = servers.filter((server) => server.status === "VERIFY_RESIZE").length;
   const holders = ledger.consumers.filter((consumer) => consumer.type === "MIGRATION").length;
@@ -63,4 +69,20 @@ export function wrongAtRest(
     if (guests.length > most) wrong.push(`${server.uuid} is ${server.status} and has ${guests.length} guests`);
   }
   return wrong;
+}
+
+/** Volumes of guests whose server does not have them: they may be another server's by now. A guest that nobody starts again counts, too. */
+async function strayVolumes(
+  store: Pick<CellStore, "servers">,
+  uuids: readonly string[],
+  hosts: readonly ModelHost[],
+): Promise<string[]> {
+  const servers = new Map((await store.servers(uuids)).map((server) => [server.uuid, server]));
+  return hosts.flatMap((host) =>
+    host.guests().flatMap(({ serverUuid, attemptId }) => {
+      const own = servers.get(serverUuid)?.spec.volumes.map(({ volumeId }) => volumeId) ?? [];
+      const stray = [...host.volumesOf(attemptId)].filter((id) => !own.includes(id));
+      return stray.map((id) => `the guest ${attemptId} has volume ${id} on ${host.name}, and its server does not`);
+    }),
+  );
 }

@@ -395,6 +395,6 @@ export class OperationWorldModel {
   /** Violations when nothing is still in progress. */
   async restViolations(): Promise<readonly string[]> {
     const calledOff = await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 });
-    return [...(await this.violations()), ...wrongAtRest(await this.#body.facts(), this.hosts, calledOff)];
+    return [...(await this.violations()), ...(await wrongAtRest(this.#body, this.hosts, calledOff))];
   }
 }

@@ -124,6 +124,39 @@ describe.skipIf(skipped !== null)(
       expect([isOpen(guest, ROOT), isOpen(to, ROOT)]).toEqual([false, true]);
     });
 
+    test("the guest that a source keeps gets and loses volumes beside the one at the destination, and has them when it is started again", {
+      timeout: 240_000,
+    }, async () => {
+      const guest = await prepared(orderOf([ROOT, DATA]));
+      await driver.start(guest, NEVER);
+      await boots(guest);
+      const to = await prepared(orderOf([ROOT, DATA], { host: "h2", movedFrom: { ...guest, by: "migrate" } }), other);
+      const move = { ...guest, toHost: "h2", toAttemptId: to.attemptId, live: false, force: false };
+      await driver.handOff({ ...move, listensAt: to.listensAt, orderId: "o" }, NEVER, () => undefined);
+      await other.start(to, NEVER);
+      await boots(to);
+      const added = inCinder(3, "raw");
+      writeFileSync(fileOf(added), "");
+      truncateSync(fileOf(added), added.sizeBytes);
+      for (const [by, one] of [
+        [other, to],
+        [driver, guest],
+      ] as const) {
+        await by.attachVolume(one, added, NEVER);
+        await by.detachVolume(one, DATA.volumeId, NEVER);
+      }
+      const open = (one: GuestName) => [ROOT, DATA, added].map((volume) => isOpen(one, volume));
+      expect([open(guest), open(to)]).toEqual([
+        [false, false, false],
+        [true, false, true],
+      ]);
+      await other.destroy(to);
+      const before = onDisk(guest).console.length;
+      await driver.power(guest, "start", NEVER);
+      await boots(guest, before);
+      expect(open(guest)).toEqual([true, false, true]);
+    });
+
     test("guests of two hosts have a shared volume at the same time, and a volume that is not shared has one guest only", async () => {
       const shared = { ...inCinder(4, "raw"), isMultiattach: true };
       writeFileSync(fileOf(shared), "");

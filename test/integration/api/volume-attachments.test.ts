@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { leftoverUuid } from "../../../core/tasks/move-change.ts";
+import { hostName } from "../../contract/cell-fixtures.ts";
+import { beginOperationOn } from "../../rigs/begin-operation.ts";
 import { eventually } from "../../rigs/eventually.ts";
+import { OperationByHand } from "../../rigs/operation-by-hand.ts";
 import { ApiRig } from "./api-rig.ts";
 import { ADMIN, as, attachmentCalls } from "./attachment-calls.ts";
 
@@ -86,6 +89,34 @@ test("a host that cannot connect a volume leaves it free, and one that cannot di
   await finish(server, "give-up");
   await settler(600_000).settle();
   expect(await statusOf(id)).toBe("in-use");
+});
+
+test("a server whose move waits for its confirmation gets and loses volumes, on both hosts of the move", async () => {
+  const [server, id] = [await active(), await newVolume()];
+  for (const settled of ["succeed", "give-up"] as const) {
+    const { task: moving } = await beginOperationOn(north(), { server: 0, uuid: server, kind: "migrate", hosts: [1] });
+    const move = new OperationByHand(north(), moving?.id ?? "");
+    for (const to of ["handing-over", "starting", "succeed"] as const) await move.goOn(to);
+    expect((await attach(server, id)).status).toBe(200);
+    const operation = { kind: "attach-volume-unconfirmed", statusBefore: "VERIFY_RESIZE" };
+    const [source, destination] = [{ host: hostName(0) }, { host: hostName(1) }];
+    expect(openTask(server)?.work).toMatchObject({ value: { ...operation, source, destination } });
+    await finish(server, "attaching-kept", "succeed");
+    await settler(600_000).settle();
+    expect([await statusOf(id), (await show(server)).status]).toEqual(["in-use", "VERIFY_RESIZE"]);
+    expect((await detach(server, id)).status).toBe(202);
+    await finish(server, "detaching-kept", settled);
+    await settler(600_000).settle();
+    expect(await statusOf(id)).toBe(settled === "succeed" ? "available" : "in-use");
+    const revert = await call("POST", `/v2.1/servers/${server}/action`, { revertResize: null });
+    expect(revert.status).toBe(202);
+    await finish(server, "retreating", "restoring", "succeed");
+    const [now] = await north().servers([server]);
+    expect([now?.status, now?.host, now?.spec.volumes.length]).toEqual([
+      ...["ACTIVE", hostName(0)],
+      settled === "succeed" ? 0 : 1,
+    ]);
+  }
 });
 
 describe("attaching is refused", () => {

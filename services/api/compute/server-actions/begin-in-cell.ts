@@ -4,7 +4,7 @@ import type { BeginOutcome } from "../../../../core/stores/cell/operation-store.
 import { GUEST_IN_QUARANTINE } from "../../../../core/stores/cell/quarantine.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
 import type { ReadableMigration } from "../../../../core/tasks/migration.ts";
-import { OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { isAboutWaitingMove, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
@@ -76,7 +76,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   const holding = answered(target, await cell.holding(uuid));
-  const migration = OPERATIONS[kind].confirmation === "ended" ? await waitingMigration(target) : undefined;
+  const migration = isAboutWaitingMove(kind) ? await waitingMigration(target) : undefined;
   // The task contains the changes of users since the server's spec was written in its cell.
   const { changes } = target.record;
   const current = changedSpec(server.spec, changes);

@@ -12,10 +12,10 @@ import type { AttachedVolume } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 
-/** The operations that change a server's volumes, on its host and on none. */
+/** The operations that change a server's volumes: on its host, on none, and on both hosts of a move that waits for its confirmation. */
 const KINDS = {
-  attaching: ["attach-volume", "attach-volume-offloaded"],
-  detaching: ["detach-volume", "detach-volume-offloaded"],
+  attaching: ["attach-volume", "attach-volume-offloaded", "attach-volume-unconfirmed"],
+  detaching: ["detach-volume", "detach-volume-offloaded", "detach-volume-unconfirmed"],
 } as const satisfies Readonly<Record<string, readonly OperationKind[]>>;
 /** From this microversion on, the volumes of a shelved server can change. */
 const SHELVED_FROM_MINOR = 20;
@@ -59,8 +59,8 @@ export async function beginAttachment(
 ): Promise<void> {
   const { taskId, phase } = volume.attachment;
   if (taskId === null) throw new Error(`volume ${volume.id} waits for no operation`);
-  const [onHost, onNone] = KINDS[phase === "attaching" ? "attaching" : "detaching"];
-  const kind = isOffloaded(target) ? onNone : onHost;
+  const [onHost, onNone, onBoth] = KINDS[phase === "attaching" ? "attaching" : "detaching"];
+  const kind = isOffloaded(target) ? onNone : target.server.status === "VERIFY_RESIZE" ? onBoth : onHost;
   const request = { kind, carrier, taskId, askedBy: callerOf(call), volume: serverVolumeOf(volume) } as const;
   try {
     await beginInCell(deps, target, request);

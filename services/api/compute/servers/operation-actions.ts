@@ -1,6 +1,7 @@
 import { OPERATIONS, type OperationKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { TaskRecord } from "../../../../core/tasks/task-record.ts";
 import type { UserAction } from "../../../../core/tasks/user-changes.ts";
+import type { Operation } from "../../../../proto/gen/berth/cell.ts";
 import type { InstanceAction } from "./action-event.ts";
 
 type Names = readonly [action: string, event: string];
@@ -37,6 +38,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   restore: ["restore", "compute_restore_instance"],
   "attach-volume": ["attach_volume", "compute_attach_volume"],
   "detach-volume": ["detach_volume", "compute_detach_volume"],
+  "attach-volume-unconfirmed": ["attach_volume", "compute_attach_volume"],
+  "detach-volume-unconfirmed": ["detach_volume", "compute_detach_volume"],
   // Nova's api does these itself.
   "attach-volume-offloaded": ["attach_volume", "api_attach_volume"],
   "detach-volume-offloaded": ["detach_volume", "api_detach_volume"],
@@ -61,7 +64,6 @@ function actionOf(record: TaskRecord): InstanceAction | null {
   const { task, createdAtMs, endedAtMs, outcome, reason } = record;
   const names = namesOf(record);
   if (names === null || task.work?.$case !== "operate") return null;
-  const { source, destination } = task.work.value;
   const failed = outcome !== null && outcome !== "success";
   const [action, event] = names;
   return {
@@ -74,7 +76,7 @@ function actionOf(record: TaskRecord): InstanceAction | null {
     events: [
       {
         event,
-        host: source?.host ?? destination?.host ?? null,
+        host: hostOf(task.work.value),
         startedAtMs: createdAtMs,
         finishedAtMs: endedAtMs,
         result: outcome === null ? null : failed ? "Error" : "Success",
@@ -82,6 +84,13 @@ function actionOf(record: TaskRecord): InstanceAction | null {
       },
     ],
   };
+}
+
+/** The host that does the work. While a move waits for its confirmation, that is the host to which it has brought the server, unless the wait ends. */
+function hostOf({ kind: name, source, destination }: Operation): string | null {
+  const kind = operationKind(name);
+  const isAtDestination = kind !== null && OPERATIONS[kind].confirmation === "unchanged";
+  return (isAtDestination ? destination : (source ?? destination))?.host ?? null;
 }
 
 function namesOf({ task: { work } }: TaskRecord): Names | null {

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "vitest";
+import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
+import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import { seededRandom } from "../../core/scheduling/seeded-random.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
+import { OperationWorldModel } from "../rigs/operation-world.ts";
+
+/** The move goes from host 0 to host 1. */
+const HOSTS = [1, 2];
+const VOLUME = volumeOf(0).volumeId;
+const inOrder = (limit: number): number => (limit === 10 ? 1 : 0);
+
+async function openWorld(random: (limit: number) => number): Promise<OperationWorldModel> {
+  const clock = new ManualClock(1_000_000);
+  const ledger = new MemoryLedger();
+  const store = new MemoryCellStore({ clock, ledger });
+  const world = new OperationWorldModel(
+    {
+      store,
+      ledger,
+      admin: store.hostAdmin(),
+      pass: async () => clock.advance(10_000),
+      facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
+    },
+    random,
+  );
+  await world.open(1);
+  return world;
+}
+
+const serverOf = async (world: OperationWorldModel) => (await world.store.servers([serverId(0)]))[0];
+
+async function settle(world: OperationWorldModel): Promise<void> {
+  for (let steps = 0; steps < 400 && (await world.step()); steps += 1);
+}
+
+async function done(world: OperationWorldModel, kind: OperationKind): Promise<void> {
+  expect(await world.request({ server: 0, kind, hosts: HOSTS })).toBe("begun");
+  await settle(world);
+}
+
+/** A server whose move waits for its confirmation. The volume is about to be attached, or to be detached. */
+async function begun(kind: Kind, random = inOrder): Promise<OperationWorldModel> {
+  let order = inOrder;
+  const world = await openWorld((limit) => order(limit));
+  if (kind === "detach-volume-unconfirmed") await done(world, "attach-volume");
+  await done(world, "migrate");
+  order = random;
+  expect(await world.request({ server: 0, kind, hosts: [] })).toBe("begun");
+  return world;
+}
+
+/** The volumes of the guest that the server has at the end, and of the server. */
+async function endedBy(world: OperationWorldModel, end: "confirm" | "revert") {
+  await done(world, end);
+  await world.drain();
+  expect(await world.restViolations()).toEqual([]);
+  const server = await serverOf(world);
+  expect(server).toMatchObject({ status: "ACTIVE", host: end === "confirm" ? "host-1" : "host-0", taskState: null });
+  const home = world.hosts.find(({ name }) => name === server?.host);
+  const inSpec = server?.spec.volumes.map(({ volumeId }) => volumeId);
+  return { inGuest: [...(home?.volumesOf(server?.attemptId ?? "") ?? [])], inSpec };
+}
+
+const KINDS = ["attach-volume-unconfirmed", "detach-volume-unconfirmed"] as const;
+type Kind = (typeof KINDS)[number];
+const ENDS = ["confirm", "revert"] as const;
+const CASES = KINDS.flatMap((kind) => ENDS.map((end) => ({ kind, end })));
+
+async function lengthOf(kind: Kind): Promise<number> {
+  const world = await begun(kind);
+  let length = 0;
+  while (await world.step()) length += 1;
+  expect(length).toBeGreaterThan(3);
+  return length;
+}
+
+describe.each(CASES)("$kind, and then a $end", ({ kind, end }) => {
+  const expected = kind === "attach-volume-unconfirmed" ? [VOLUME] : [];
+
+  test("leaves the guest the present volumes, whenever the conductors are killed", async () => {
+    const length = await lengthOf(kind);
+    for (let at = 0; at <= length; at += 1) {
+      const world = await begun(kind);
+      for (let steps = 0; steps < at; steps += 1) await world.step();
+      await world.crash();
+      expect(await world.violations(), `killed after ${at}`).toEqual([]);
+      await world.drain();
+      expect(await world.restViolations(), `killed after ${at}`).toEqual([]);
+      expect(await serverOf(world)).toMatchObject({ status: "VERIFY_RESIZE", host: "host-1", taskState: null });
+      expect(await endedBy(world, end), `killed after ${at}`).toEqual({ inGuest: expected, inSpec: expected });
+    }
+  });
+
+  test.each([0, 1])("waits for host %i when it is lost, and ends as without that", async (host) => {
+    const length = await lengthOf(kind);
+    for (let at = 0; at <= length; at += 1) {
+      const world = await begun(kind);
+      for (let steps = 0; steps < at; steps += 1) await world.step();
+      await world.hostDies(host);
+      await settle(world);
+      await world.hostReturns(host);
+      await world.drain();
+      expect(await endedBy(world, end), `lost after ${at}`).toEqual({ inGuest: expected, inSpec: expected });
+    }
+  });
+
+  test.each([0, 1])("ends when host %i is forced down, and no guest has a volume of another server", async (host) => {
+    const length = await lengthOf(kind);
+    for (let at = 0; at <= length; at += 1) {
+      const world = await begun(kind);
+      for (let steps = 0; steps < at; steps += 1) await world.step();
+      await world.hostDies(host);
+      await settle(world);
+      await world.fence(host);
+      await settle(world);
+      expect(await serverOf(world), `forced down after ${at}`).toMatchObject({
+        status: "VERIFY_RESIZE",
+        taskState: null,
+      });
+      await world.drain();
+      expect(await world.restViolations(), `forced down after ${at}`).toEqual([]);
+      const { inGuest, inSpec } = await endedBy(world, end);
+      expect(inSpec, `forced down after ${at}`).toEqual(expect.arrayContaining(inGuest));
+    }
+  });
+});
+
+test.each(CASES)("$kind keeps the laws when its steps fail and are told late, and a $end follows", async (one) => {
+  const inSpec = new Set<number | undefined>();
+  for (let seed = 1; seed <= 50; seed += 1) {
+    const draw = seededRandom(seed);
+    const world = await begun(one.kind, (limit) => Math.floor(draw() * limit));
+    world.failures = 40;
+    for (let steps = 0; steps < 12; steps += 1) await world.step();
+    await world.crash();
+    await world.sweep();
+    for (let steps = 0; steps < 12; steps += 1) await world.step();
+    await world.drain();
+    expect(await world.restViolations(), `seed ${seed}`).toEqual([]);
+    const ended = await endedBy(world, one.end);
+    if (one.kind === "attach-volume-unconfirmed") expect(ended.inGuest, `seed ${seed}`).toEqual(ended.inSpec);
+    inSpec.add(ended.inSpec?.length);
+  }
+  expect(inSpec).toEqual(new Set([0, 1]));
+});
