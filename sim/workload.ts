@@ -125,7 +125,7 @@ export class Workload {
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
     if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
-    if (this.#cloud.cinder !== null) this.#unconfirmedMoves.begin(operations, fromMs, untilMs);
+    if (this.#cloud.cinder?.fills === null) this.#unconfirmedMoves.begin(operations, fromMs, untilMs);
     if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
     this.#snapshotChanges?.begin(operations, fromMs, untilMs);
     if (this.#cloud.fillsVolumes) this.#volumeRebuilds.begin(operations, fromMs, untilMs);
