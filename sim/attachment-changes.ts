@@ -7,10 +7,8 @@ import type { World } from "./world.ts";
 const CHANGES_SHARE = 1;
 /** Share of the changes that are requested although the server has the volume already, or does not have it. */
 const BLIND_SHARE = 0.1;
-/** The statuses in which a server gets and loses volumes, also on no host, and on both hosts of a move that waits. */
-const CHANGEABLE = (["attach-volume", "attach-volume-offloaded", "attach-volume-unconfirmed"] as const).flatMap(
-  (kind) => OPERATIONS[kind].allowedFrom,
-);
+/** The statuses in which a server gets and loses volumes, also on no host. `UnconfirmedMoves` changes those of servers whose move waits for its confirmation. */
+const CHANGEABLE = [...OPERATIONS["attach-volume"].allowedFrom, ...OPERATIONS["attach-volume-offloaded"].allowedFrom];
 /** Answers to what may not be done now: the volume or the server is busy, has it already, or is gone. */
 const REFUSALS = [400, 404, 409];
 
@@ -42,14 +40,14 @@ export class AttachmentChanges {
 
   async #change(): Promise<void> {
     const server = freeServer(this.#user, this.#random, CHANGEABLE);
-    if (server !== undefined && !this.#user.isOver()) await this.change(server);
+    await this.change(this.#user.isOver() ? undefined : server);
   }
 
-  /** Attaches a volume to the server, or detaches one from it. Resolves with whether that has begun. */
-  async change(server: string): Promise<boolean> {
+  /** Attaches a volume to the server, if there is one, or detaches one from it. Resolves with whether that has begun. Draws two random numbers. */
+  async change(server: string | undefined): Promise<boolean> {
     const volumeId = this.#volumes[Math.floor(this.#random() * this.#volumes.length)];
     const isBlind = this.#random() < BLIND_SHARE;
-    if (volumeId === undefined) return false;
+    if (server === undefined || volumeId === undefined) return false;
     const has = this.#user.look(server)?.spec.volumes.some((volume) => volume.volumeId === volumeId) ?? false;
     const attaches = isBlind ? has : !has;
     const url = `/v2.1/servers/${server}/os-volume_attachments`;
