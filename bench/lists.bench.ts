@@ -6,7 +6,7 @@ import { startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
 import { reservationIdOf } from "../services/api/compute/servers/reservation-id.ts";
 import { SERVER_ATTRIBUTES } from "../services/api/compute/servers/server-attributes.ts";
-import { livingFamilyCpuMs } from "./anatomy/process-usage.ts";
+import { exactFamilyCpuMs } from "./anatomy/process-usage.ts";
 import {
   fillServers,
   isFilled,
@@ -205,7 +205,7 @@ async function measureList(
   const times: number[] = [];
   // The first page also prepares the statements.
   let answer = await get(apiUrl, path, as);
-  const postgresBeforeMs = livingFamilyCpuMs(postgres);
+  const postgresBeforeMs = exactFamilyCpuMs(postgres);
   const cpu = process.cpuUsage();
   for (let round = 0; round < LIST_ROUNDS && answer.status === 200; round += 1) {
     const startMs = performance.now();
@@ -214,9 +214,7 @@ async function measureList(
     if (times.length >= ROUNDS_OF_SLOW && times[0]! > SLOW_MS) break;
   }
   const { user, system } = process.cpuUsage(cpu);
-  const cpuMs = [(user + system) / 1_000, livingFamilyCpuMs(postgres) - postgresBeforeMs].map(
-    (ms) => ms / times.length,
-  );
+  const cpuMs = [(user + system) / 1_000, exactFamilyCpuMs(postgres) - postgresBeforeMs].map((ms) => ms / times.length);
   process.stdout.write(
     `  ${what.padEnd(52)} ${answer.status === 200 ? figures(times, cpuMs, answer.servers) : answer.text.slice(0, 120)}\n`,
   );

@@ -73,12 +73,12 @@ export function familyCpuMs(pid: number): number {
 }
 
 /**
- * The same of those that live, by the scheduler's own clock of nanoseconds, for pieces of work that are shorter than Linux' hundredths of a second. Only for
+ * The same, with the living ones by the scheduler's own clock of nanoseconds, for pieces of work that are shorter than Linux' hundredths of a second. Only for
  * processes of one thread, such as those of Postgres.
  */
-export function livingFamilyCpuMs(pid: number): number {
+export function exactFamilyCpuMs(pid: number): number {
   const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && parentOf(Number(name)) === pid);
-  return [String(pid), ...children].reduce((sum, one) => sum + processCpuMs(one), 0);
+  return [String(pid), ...children].reduce((sum, one) => sum + processCpuMs(one), endedChildrenMs(pid));
 }
 
 function processCpuMs(pid: string): number {

@@ -19,6 +19,7 @@ export async function changeServer(
         name: "lock_request",
         text: `select ${REQUEST_COLUMNS} from requests where server_uuid = $1 for no key update`,
         values: [serverUuid],
+        isBytesAsText: true,
       });
       if (row === undefined) return null;
       const changes = update(requestOf(row));

@@ -75,7 +75,7 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     name: shape,
     text: `select ${REQUEST_COLUMNS} from ${from} where ${conditions.join(" and ")}
       order by ${REQUEST_ORDERS_SQL[order].forwards} limit $${values.length + 1}`,
-    values: [...values, query.limit],
+    ...{ values: [...values, query.limit], isBytesAsText: true },
     // A kept plan cannot know whether a time is that of few changes or of all.
     isPlannedEachTime: times.length > 0,
   });

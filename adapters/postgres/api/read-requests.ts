@@ -4,13 +4,15 @@ import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
+import { bytesOfText } from "../client/value-types.ts";
 
 export interface RequestRow {
   readonly server_uuid: string;
   readonly state: RequestState;
   readonly cell: string | null;
   readonly assignment: number;
-  readonly spec: Buffer;
+  /** Read as text. */
+  readonly spec: string;
   /** The present name. The spec has the original one. */
   readonly name: string;
   readonly changes: UserChanges | null;
@@ -22,6 +24,7 @@ export interface RequestRow {
   readonly gone: boolean;
 }
 
+/** The columns of a `RequestRow`, for statements with `isBytesAsText`. */
 export const REQUEST_COLUMNS = `server_uuid, state, cell, assignment, spec, name, changes, fault, cancel_request_id, gone, ${[
   "cancelled_at",
   "created_at",
@@ -38,9 +41,9 @@ export function requestOf(row: RequestRow): RequestRecord {
     state: row.state,
     cell: row.cell,
     assignment: row.assignment,
-    // Decoded only when it is read, because many callers, such as deletes, never read it.
+    // Read from the text and decoded only when it is read, because many callers, such as deletes, never read it.
     get spec() {
-      spec ??= changedSpec({ ...ServerSpec.decode(row.spec), name: row.name }, row.changes);
+      spec ??= changedSpec({ ...ServerSpec.decode(bytesOfText(row.spec)), name: row.name }, row.changes);
       return spec;
     },
     changes: row.changes,
@@ -58,6 +61,7 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
     name: "requests",
     text: `select ${REQUEST_COLUMNS} from requests where server_uuid = any ($1)`,
     values: [textArrayLiteral(onlyUuids(serverUuids))],
+    isBytesAsText: true,
   });
   const byUuid = new Map(rows.map((row) => [row.server_uuid, row]));
   return serverUuids

@@ -42,6 +42,7 @@ export async function scanRequests(pool: Pool, scan: RequestScan): Promise<Reque
       ) r on true
       order by ${forwards}`,
     values,
+    isBytesAsText: true,
   });
   const records = found.filter((row) => row.server_uuid !== null).map(requestOf);
   return { records, resumeAt: found[0]?.last_uuid ?? null };

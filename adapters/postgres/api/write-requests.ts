@@ -145,6 +145,7 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
       textArrayLiteral(round.map((cancellation) => cancellation.serverUuid)),
       textArrayLiteral(round.map((cancellation) => cancellation.requestId)),
     ],
+    isBytesAsText: true,
   });
   const byUuid = new Map(cancelled.map((row) => [row.server_uuid, requestOf(row)]));
   const others = round.filter(({ serverUuid }) => !byUuid.has(serverUuid.toLowerCase()));

@@ -1,16 +1,6 @@
 import pg from "pg";
 import { PrimaryClient } from "./primary-client.ts";
-
-/**
- * Reads int8 columns as numbers, since Berth's amounts stay far below 2^53. The types are set here once, so that every pool and client
- * reads alike.
- */
-const types: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format?: "text" | "binary") =>
-    oid === pg.types.builtins.INT8
-      ? Number
-      : pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
-};
+import { VALUE_TYPES } from "./value-types.ts";
 
 export interface PoolOptions {
   readonly url: string;
@@ -61,7 +51,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     ...(options.findsByKeys && { addedOptions: BY_KEYS }),
-    types,
+    types: VALUE_TYPES,
     // node-pg's types know no client class with constructor options. The pool passes its own options to the client.
     Client: PrimaryClient as unknown as new () => pg.Client,
   });

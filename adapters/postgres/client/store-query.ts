@@ -2,6 +2,7 @@ import type { Pool, PoolClient, QueryResultRow } from "pg";
 import { assert } from "../../../core/assert.ts";
 import { runStored } from "./run-stored.ts";
 import { retryConflicts } from "./transaction.ts";
+import { BYTES_AS_TEXT } from "./value-types.ts";
 
 /** One statement of a store, prepared under its name on each connection. */
 export interface StoreQuery {
@@ -10,6 +11,8 @@ export interface StoreQuery {
   readonly values: readonly unknown[];
   /** Postgres plans the statement with its values each time, instead of keeping it prepared. For rare statements whose values decide on the best plan. */
   readonly isPlannedEachTime?: boolean;
+  /** Values of type `bytea` are returned as Postgres' text of them, which `bytesOfText` reads. For columns that are read of few rows only. */
+  readonly isBytesAsText?: boolean;
 }
 
 const NAME_LENGTH_MAX = 63;
@@ -24,10 +27,14 @@ export async function queryRows<Row extends QueryResultRow>(
   client: Pool | PoolClient,
   query: StoreQuery,
 ): Promise<readonly Row[]> {
-  const { name, text, values, isPlannedEachTime = false } = query;
+  const { name, text, values, isPlannedEachTime = false, isBytesAsText = false } = query;
   // Postgres cuts longer names off, so that two statements could share one, and each would fail on a connection that knows the other.
   assert(name.length <= NAME_LENGTH_MAX, `the name of the statement ${name} is too long`);
-  const { rows } = await client.query<Row>({ ...(!isPlannedEachTime && { name }), text, values: [...values] });
+  const { rows } = await client.query<Row>({
+    ...(!isPlannedEachTime && { name }),
+    ...{ text, values: [...values] },
+    ...(isBytesAsText && { types: BYTES_AS_TEXT }),
+  });
   return rows;
 }
 

@@ -109,7 +109,7 @@ async function search(
     const isLate = deps.clock.monotonic() > endMs;
     if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
     if (isLate) throw foundNothingInTime(scanned);
-    const rows = stretchFor(limit, servers.length, scanned);
+    const rows = stretchFor(query, servers.length, scanned);
     const stretch = await read(rows);
     scanned += rows;
     // The server's name in its cell may differ from the name by which it was found.
@@ -127,9 +127,10 @@ async function search(
 
 /**
  * How many requests to read next: as many as fill the page if the share of servers that pass stays what it was so far, and a bit more. The first
- * time all are expected to pass.
+ * time all are expected to pass. Nearly all servers that an index finds do, so that no more than the page are read then.
  */
-function stretchFor(limit: number, found: number, scanned: number): number {
+function stretchFor({ limit, indexed }: ListQuery, found: number, scanned: number): number {
+  if (scanned === 0 && indexed.length > 0) return Math.max(STRETCH_ROWS_MIN, Math.min(STRETCH_ROWS, limit));
   const share = scanned === 0 ? 1 : found / scanned;
   const rows = share === 0 ? STRETCH_ROWS : Math.ceil(((limit - found) / share) * STRETCH_SPARE);
   return Math.min(STRETCH_ROWS, Math.max(STRETCH_ROWS_MIN, rows));
