@@ -24,8 +24,9 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cach
 const pool = "forks";
 const setupFiles = ["test/rigs/worker-setup.ts"];
 const globalSetup = ["test/rigs/databases-setup.ts"];
-// Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle. OpenStack's own services need the CPUs themselves.
-const maxWorkers = availableParallelism() + (process.env.BERTH_TEST_OPENSTACK === "true" ? 0 : 1);
+// Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle: a worker uses about half a CPU, with
+// all the processes that its tests start. OpenStack's own services need the CPUs themselves.
+const maxWorkers = availableParallelism() + (process.env.BERTH_TEST_OPENSTACK === "true" ? 0 : 2);
 /** For tests of whole clouds of processes. Others run beside them, so no test may expect the machine for itself. */
 const PATIENT = { pool, setupFiles, maxWorkers, testTimeout: 240_000, hookTimeout: 240_000 } as const;
 

@@ -20,6 +20,9 @@ export const templateOf = (kind: DatabaseKind): string => `template_${kind}`;
  */
 const GIVEN_URL = process.env.BERTH_TEST_POSTGRES_URL;
 
+/** Every worker has the connections of a whole cloud, and of some stores beside it. */
+const SETTINGS = { max_connections: "400" };
+
 type Server = Pick<Awaited<ReturnType<typeof startEmbedded>>, "url" | "stop">;
 
 function givenServer(adminUrl: string): Server {
@@ -34,7 +37,8 @@ function givenServer(adminUrl: string): Server {
  * been dropped. A remaining one means that a test forgot to clean up, and fails the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = GIVEN_URL === undefined ? await startEmbedded({ durable: false }) : givenServer(GIVEN_URL);
+  const server =
+    GIVEN_URL === undefined ? await startEmbedded({ durable: false, settings: SETTINGS }) : givenServer(GIVEN_URL);
   try {
     for (const kind of ["cell", "api"] as const) {
       await connectedInTime(() => ensureDatabase(server.url("postgres"), templateOf(kind)));
