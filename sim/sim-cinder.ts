@@ -54,8 +54,6 @@ export class SimCinder {
   readonly share: SimShare;
   /** The volumes that Cinder did not delete with their server, since they had snapshots: they are kept, as by Nova. */
   readonly #kept = new Set<string>();
-  /** A host was fenced. So it did not say whether it had connected or disconnected a volume, and the server keeps a volume that its guest may not have. */
-  mayBeMissing = false;
   #isCalm = false;
   /** The call that arrives now is one for whose driver Cinder does not wait. */
   #isSlow = false;
@@ -197,20 +195,16 @@ export class SimCinder {
         .filter((id) => running || this.fills === null || volumes.get(id)?.status !== "reserved")
         .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
     );
-    const wrong = servers.guests().flatMap((guest) => this.#wrongVolumesOf(guest, servers.look(guest.serverUuid)));
-    return [...leaked, ...lost, ...wrong, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
+    const stray = servers.guests().flatMap((guest) => this.#strayVolumesOf(guest, servers.look(guest.serverUuid)));
+    return [...leaked, ...lost, ...stray, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
   }
 
-  /** A guest at its server's home has the server's volumes, and no guest has another one, since that may be another server's by now. */
-  #wrongVolumesOf({ host, serverUuid, volumes }: GuestWithVolumes, server: Server | null): readonly string[] {
+  /** No guest has a volume that is not its server's, since that may be another server's by now. It may lack one that a host has disconnected without saying so. */
+  #strayVolumesOf({ host, serverUuid, volumes }: GuestWithVolumes, server: Server | null): readonly string[] {
     if (server === null || server.status === "DELETED" || server.status === "ERROR") return [];
-    const own = server.spec.volumes.map(({ volumeId }) => volumeId);
-    const stray = volumes.filter((id) => !own.includes(id));
-    const missing = server.host === host && !this.mayBeMissing ? own.filter((id) => !volumes.includes(id)) : [];
-    return [
-      ...stray.map((id) => `the guest of server ${serverUuid} on ${host} has volume ${id}, which is not the server's`),
-      ...missing.map((id) => `the guest of server ${serverUuid} on ${host} does not have its volume ${id}`),
-    ];
+    return volumes
+      .filter((id) => server.spec.volumes.every(({ volumeId }) => volumeId !== id))
+      .map((id) => `the guest of server ${serverUuid} on ${host} has volume ${id}, which is not the server's`);
   }
 
   #has(server: Server | null, volumeId: string): boolean {

@@ -73,10 +73,7 @@ export class Workload {
       servers: () => this.#servers,
       deletes: (uuid) => this.#deleteNow(uuid),
       darkHosts: () => this.#cloud.darkHosts(),
-      fence: (host, isFenced) => {
-        this.#cloud.fence(host, isFenced);
-        if (cloud.cinder !== null) cloud.cinder.mayBeMissing = true;
-      },
+      fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
       isOver: () => this.#stopped,
       keepsDeleted: cloud.keepsDeleted,
       offloadsAtOnce: cloud.offloadsAtOnce,
