@@ -42,6 +42,7 @@ import { AttachmentSweeper } from "./compute/server-volumes/attachment-sweeper.t
 import { CinderServerVolumes } from "./compute/server-volumes/cinder-server-volumes.ts";
 import { OwnServerVolumes } from "./compute/server-volumes/own-server-volumes.ts";
 import type { ServerVolumes } from "./compute/server-volumes/server-volumes.ts";
+import { VolumeEndWaiter } from "./compute/server-volumes/volume-end-waiter.ts";
 import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
 import { KnownZones } from "./compute/servers/known-zones.ts";
 import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
@@ -202,6 +203,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     cinder: usedCinder(deps, settings),
     networkPorts: deps.networkPorts ?? null,
     volumes,
+    volumeEnds: volumes === null ? null : new VolumeEndWaiter({ volumes, clock, events }),
     ...{ networks: settings.networks, neutron },
     ...addressParts(neutron, { store, cells, clock, events }),
     securityGroups: openSecurityGroups(deps, neutron),

@@ -23,6 +23,7 @@ import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
 import type { NeutronPortSettler } from "../neutron-ports/neutron-port-settler.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
+import type { VolumeEndWaiter } from "../server-volumes/volume-end-waiter.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
@@ -74,6 +75,8 @@ export interface ServerDeps {
   readonly refresher: NetworkRefresher | null;
   /** Null without Neutron. */
   readonly portSettler: NeutronPortSettler | null;
+  /** Null when servers have no volumes. */
+  readonly volumeEnds: VolumeEndWaiter | null;
   /** Null when servers have no volumes. */
   readonly volumes: ServerVolumes | null;
   /** The networks that servers can be connected to. `simple` needs ports. */

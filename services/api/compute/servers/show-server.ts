@@ -8,6 +8,7 @@ import { placeOf } from "../../http/links.ts";
 import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import type { NeutronPortSettler } from "../neutron-ports/neutron-port-settler.ts";
+import type { VolumeEndWaiter } from "../server-volumes/volume-end-waiter.ts";
 import { readAttachedVolumes } from "./attached-volumes.ts";
 import { readGroupNames } from "./group-names.ts";
 import { readHostStatuses } from "./host-status.ts";
@@ -31,6 +32,8 @@ interface Deps {
   readonly securityGroups: SecurityGroupDesk | null;
   /** Null without Neutron. */
   readonly portSettler: Pick<NeutronPortSettler, "endNow"> | null;
+  /** Null when servers have no volumes. */
+  readonly volumeEnds: VolumeEndWaiter | null;
 }
 
 /** The beginnings of links. */
@@ -82,7 +85,8 @@ export async function showServer(
   if (record === null) throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const found = await hydrateServer(record, deps.cells, { withDeleted: true });
-  if (found?.server.status === "DELETED") await deps.portSettler?.endNow(found.server);
+  if (found?.server.status === "DELETED")
+    await Promise.all([deps.portSettler?.endNow(found.server), deps.volumeEnds?.awaitEnd(found.server)]);
   if (found === null || found.server.status === "DELETED") throw serverNotFound(id);
   const moving = withWaitingMove(found, waiting);
   const known = { ...moving, server: { ...moving.server, spec: as(moving.server.spec) } };

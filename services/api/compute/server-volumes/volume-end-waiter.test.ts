@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import type { VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import { ManualClock } from "../../../../runtime/manual-clock.ts";
+import { VolumeEndWaiter } from "./volume-end-waiter.ts";
+
+const A_VOLUME = {} as VolumeRecord;
+
+/** A waiter, and the volumes that its servers still have. */
+function open() {
+  const clock = new ManualClock();
+  const left = new Map<string, readonly VolumeRecord[]>();
+  const errors: unknown[] = [];
+  let looks = 0;
+  const volumes = {
+    volumesOfServers: async ([server = ""]: readonly string[]) => {
+      looks += 1;
+      if (server === "broken") throw new Error("no database");
+      return left.get(server) ?? [];
+    },
+  };
+  const waiter = new VolumeEndWaiter({
+    ...{ volumes, clock, events: { volumesNotSettled: (error: unknown) => void errors.push(error) } },
+  });
+  /** Asks for the end of a server that was deleted at this moment, and says whether the answer has come. */
+  function ask(uuid: string, deletedAtMs: number | null = clock.now()): () => Promise<boolean> {
+    let hasEnded = false;
+    void waiter.awaitEnd({ uuid, deletedAtMs }).then(() => {
+      hasEnded = true;
+    });
+    return async () => {
+      await turns();
+      return hasEnded;
+    };
+  }
+  async function pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 100) {
+      clock.advance(100);
+      await turns();
+    }
+  }
+  return { clock, left, errors, ask, pass, looks: () => looks };
+}
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+test("waits until the volumes of the server were given back", async () => {
+  const { left, ask, pass, clock } = open();
+  left.set("s", [A_VOLUME]);
+  const hasEnded = ask("s");
+  await pass(2_000);
+  expect(await hasEnded()).toBe(false);
+  left.delete("s");
+  await pass(300);
+  expect([await hasEnded(), clock.pending]).toEqual([true, 0]);
+});
+
+test("answers at once for a server without volumes", async () => {
+  const { ask } = open();
+  expect(await ask("s")()).toBe(true);
+});
+
+test("gives up after some seconds, and then keeps nobody else waiting for a while", async () => {
+  const { left, ask, pass } = open();
+  left.set("s", [A_VOLUME]);
+  const hasEnded = ask("s");
+  await pass(4_900);
+  expect(await hasEnded()).toBe(false);
+  await pass(400);
+  expect(await hasEnded()).toBe(true);
+  expect(await ask("s")()).toBe(true);
+  await pass(10_100);
+  expect(await ask("s")()).toBe(false);
+});
+
+test("asks nothing about a server that was deleted long ago, or is not deleted", async () => {
+  const { clock, left, ask, looks } = open();
+  left.set("s", [A_VOLUME]);
+  clock.advance(100_000);
+  expect(await ask("s", clock.now() - 60_001)()).toBe(true);
+  expect(await ask("s", null)()).toBe(true);
+  expect(looks()).toBe(0);
+});
+
+test("lets few callers wait at a time", async () => {
+  const { left, ask } = open();
+  left.set("s", [A_VOLUME]);
+  const waiting = Array.from({ length: 16 }, () => ask("s"));
+  expect(await ask("s")()).toBe(true);
+  expect(await Promise.all(waiting.map((hasEnded) => hasEnded()))).toEqual(Array(16).fill(false));
+});
+
+test("a database that fails is logged, and does not keep the answer", async () => {
+  const { ask, errors } = open();
+  expect(await ask("broken")()).toBe(true);
+  expect(errors).toHaveLength(1);
+});
