@@ -51,6 +51,8 @@ export interface Profile {
   readonly watchesSources?: true;
   /** The only changes that users make, besides creating and deleting servers; all changes by default. */
   readonly changes?: readonly string[];
+  /** How long after the beginning of a change users regret it at most, in milliseconds; 2.5 s by default. */
+  readonly regretMsMax?: number;
   /** With a Cinder, users create servers with new volumes, which are to end with their servers. */
   readonly cinder?: CinderHabits;
   /** With a Neutron, users create servers with ports. */
@@ -172,6 +174,7 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 0,
     drivers: QUICK,
     changes: ["live", "rebuild"],
+    regretMsMax: 10_000,
     watchesSources: true,
   },
   {

@@ -25,6 +25,8 @@ export interface ChangingUser {
   readonly offloadsAtOnce: boolean;
   /** The only actions that users take; all if undefined. */
   readonly changes: readonly string[] | undefined;
+  /** How long after the beginning of a change users regret it at most, in milliseconds. */
+  readonly regretMsMax?: number | undefined;
 }
 
 type Action = Readonly<Record<string, unknown>>;
@@ -254,7 +256,7 @@ export class ServerChanges {
 
   /** Cancels or hurries a live migration. Any other action is overtaken by a delete. */
   async #regret(uuid: string, name: string): Promise<void> {
-    await this.#pause(this.#random() * REGRET_MS_MAX);
+    await this.#pause(this.#random() * (this.#user.regretMsMax ?? REGRET_MS_MAX));
     if (this.#user.isOver()) return;
     if (name !== "live") {
       await this.#user.deletes(uuid);

@@ -102,7 +102,7 @@ class Simulation {
       offloadsAtOnce: options.profile.offloadsAtOnce ?? false,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
-    this.#workload = new Workload(world, this.#cloud, options.profile.changes);
+    this.#workload = new Workload(world, this.#cloud, options.profile);
     this.#nemesis = new SimNemesis(world, this.#cloud, options.profile);
     this.#rest = new CloudAtRest(this.#cloud, this.#workload);
     const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));

@@ -1,6 +1,7 @@
 import { AttachmentChanges } from "./attachment-changes.ts";
 import type { ApiCall, SimAnswer } from "./call-in-process.ts";
 import { InterfaceChanges } from "./interface-changes.ts";
+import type { Profile } from "./profiles.ts";
 import { ServerChanges } from "./server-changes.ts";
 import type { SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
@@ -59,7 +60,7 @@ export class Workload {
   #stopped = false;
   #wantsLast = false;
 
-  constructor(world: World, cloud: SimCloud, changes?: readonly string[]) {
+  constructor(world: World, cloud: SimCloud, { changes, regretMsMax }: Pick<Profile, "changes" | "regretMsMax">) {
     this.#world = world;
     this.#cloud = cloud;
     this.#user = world.process("user");
@@ -78,6 +79,7 @@ export class Workload {
       keepsDeleted: cloud.keepsDeleted,
       offloadsAtOnce: cloud.offloadsAtOnce,
       changes,
+      regretMsMax,
     });
     const user = {
       call: (call: ApiCall) => this.#call(call),
