@@ -273,3 +273,35 @@ test("a source that does not answer in time whether it has handed over a live gu
   expect([done, cleared, orders.length]).toEqual([["commit handing-over"], [], 2]);
   expect(steps[0]).toMatchObject({ outcome: null, migration: { note: expect.stringContaining("but is silent") } });
 });
+
+test.each([
+  ["has lost its guest", "absent", ["commit starting"]],
+  ["says nothing of its guest", "silent", []],
+] as const)(
+  "an aborted live move, whose source Cinder forbids to start the guest, does not take that for the source's answer when the source %s",
+  async (_, kind, commits) => {
+    const forbidden = { kind: "failed", reason: "Cinder names another file", final: true, forbidsStart: true };
+    const look = async ({ host }: { readonly host: string }) =>
+      host === hostName(0) ? { kind } : { kind: "found", state: "prepared", revision: 1 };
+    const { clock, done } = moveAt(
+      "live-migrate",
+      "recalling",
+      { isBeside: false },
+      {
+        guests: { look, clear: async () => {} },
+        needs: {
+          meet: (_: unknown, { host }: { readonly host: string }) =>
+            host === hostName(0) ? Promise.resolve(forbidden) : null,
+        },
+        events: { startInDoubt() {}, operationWaits() {}, attemptFailed() {}, operationEnded() {} },
+      },
+    );
+    for (let tries = 1; tries <= 5; tries += 1) {
+      await settled();
+      clock.advance(10_000);
+    }
+    await settled();
+    expect(done.filter((one) => one.startsWith("commit"))).toEqual(commits);
+    expect(done).not.toContain("power host-0");
+  },
+);

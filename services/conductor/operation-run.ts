@@ -285,6 +285,8 @@ export class OperationRun implements TaskRun {
       if (isUnknown) this.#askAgainLater(this.#asked ?? asked, null, failed);
       if (isUnknown) this.#step({ kind: "gone", step: asked.step, reason: keptReason(failed) });
       else if (failed === "") this.#ask(this.#asked ?? asked);
+      // The destination of an aborted move is left only on its source's word, and Cinder's is none. So the source is looked at.
+      else if (asked.stage === "recalling") this.#refused(this.#asked ?? asked, failed).catch(() => this.abandon());
       else this.#answered(this.#asked ?? asked, failed);
     };
     const unfit = this.#destinations.whyNotTo(asked);
