@@ -32,6 +32,12 @@ describe("the refusal of order 5", () => {
     ["start-destination", found("rescued", 6), "done"],
     ["rescue", found("rescued", 9), "failed"],
     ["undo-rescue", found("running", 9), "failed"],
+    ["detach-volume", found("running", 9), "failed"],
+    ["undo-attach", found("running", 9), "forgotten"],
+    ["undo-at-source", found("stopped", 9), "forgotten"],
+    ["detach-at-source", found("stopped", 9), "forgotten"],
+    ["detach-at-source", found("stopped", 5), "failed"],
+    ["detach-at-source", { kind: "absent" }, "failed"],
   ] as const)("to %s, by a guest that is %j, means %s", (ask, look, expected) => {
     expect(readRefusal(ask, 5, look)).toBe(expected);
   });

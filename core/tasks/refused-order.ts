@@ -38,9 +38,10 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
     case "check-source":
     case "check-destination":
       return runs ? "done" : "failed";
-    // The guest may keep the volume, and its host will not obey.
+    // The guest may keep the volume, and its host will not obey. The operation would ask it for ever.
     case "undo-attach":
     case "undo-at-source":
+    case "detach-at-source":
       return "forgotten";
     default:
       return "failed";
