@@ -119,6 +119,21 @@ test("a server whose move waits for its confirmation gets and loses volumes, on 
   }
 });
 
+test("a volume for a server whose move is confirmed at the same moment is refused with 409, and is free again", async () => {
+  const [server, id] = [await active(), await newVolume()];
+  const { task: moving } = await beginOperationOn(north(), { server: 0, uuid: server, kind: "migrate", hosts: [1] });
+  const move = new OperationByHand(north(), moving?.id ?? "");
+  for (const to of ["handing-over", "starting", "succeed"] as const) await move.goOn(to);
+  const migrations = north().migrations.bind(north());
+  north().migrations = async (query) => {
+    north().migrations = migrations;
+    expect((await call("POST", `/v2.1/servers/${server}/action`, { confirmResize: null })).status).toBe(204);
+    return migrations(query);
+  };
+  expect((await attach(server, id)).status).toBe(409);
+  expect([await statusOf(id), openTask(server)?.work]).toMatchObject(["available", { value: { kind: "confirm" } }]);
+});
+
 describe("attaching is refused", () => {
   test("with 404 for a server or a volume that does not exist or is another project's", async () => {
     const [server, id] = [await active(), await newVolume("eve:q")];

@@ -4,7 +4,7 @@ import type { BeginOutcome } from "../../../../core/stores/cell/operation-store.
 import { GUEST_IN_QUARANTINE } from "../../../../core/stores/cell/quarantine.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
 import type { ReadableMigration } from "../../../../core/tasks/migration.ts";
-import { isAboutWaitingMove, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { isAboutWaitingMove, OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
@@ -28,7 +28,7 @@ const TRIES_MAX = 5;
 
 /**
  * Begins an operation that needs no other host, in one transaction in the server's cell; the cell's conductors carry it out. Refuses an
- * operation that the server's state does not allow or that conflicts with another operation. Returns the move that the operation confirms or reverts, if it does.
+ * operation that the server's state does not allow or that conflicts with another operation. Returns the move that the operation is about, if it waits for its confirmation.
  *
  * Cost: three questions to the cell.
  */
@@ -57,7 +57,9 @@ export async function beginInCell(
 ): Promise<ReadableMigration | undefined> {
   const { taskId = randomUUID() } = request;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const { begin, migration } = await plan(target, taskId, request);
+    const planned = await plan(target, taskId, request);
+    if (planned === null) continue;
+    const { begin, migration } = planned;
     await request.prepare?.();
     const outcome = answered(target, await target.cell.begin(begin));
     if (outcome.kind === "changed") continue;
@@ -68,6 +70,7 @@ export async function beginInCell(
   throw conflict(`Instance ${target.server.uuid} kept changing; try again.`);
 }
 
+/** Null if the server has changed while it was read. */
 async function plan(target: ActionTarget, taskId: string, request: Parameters<typeof beginInCell>[2]) {
   const { action, cell } = target;
   const { uuid } = target.server;
@@ -101,6 +104,8 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
     case "wrong-status":
       throw wrongState({ action, uuid }, planned.status);
     case "nothing-to-confirm":
+      // The server waited for the end of its move when it was read, and that has begun since.
+      if (OPERATIONS[kind].confirmation === "unchanged") return null;
       throw badRequest("Instance has not been resized.");
     default:
       return planned satisfies never;
