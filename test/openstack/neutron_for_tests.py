@@ -56,6 +56,19 @@ def token_filter(_global_conf, **_local_conf):
     return wrap
 
 
+def in_turn_filter(_global_conf, **_local_conf):
+    """One request after the other: of two that write to sqlite at once, one would fail (500)."""
+    from eventlet import semaphore
+    turn = semaphore.Semaphore()
+
+    def wrap(app):
+        def call(environ, start_response):
+            with turn:
+                return app(environ, start_response)
+        return call
+    return wrap
+
+
 def main():
     url = sys.argv.pop(1)
     # It patches the standard library, which has to come before SQLAlchemy is loaded; else concurrent requests share one database session.

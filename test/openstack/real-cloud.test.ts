@@ -4,14 +4,21 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasChromium } from "../rigs/chromium.ts";
 import { eventually } from "../rigs/eventually.ts";
 import "./command/figures.ts";
+import { heatSession } from "./heat-session.ts";
 import { horizonSession } from "./horizon-session.ts";
 import { isPartAsked } from "./is-asked.ts";
+import { masakariSession } from "./masakari-session.ts";
 import { hasOpenstackClient, OpenstackClient } from "./openstack-client.ts";
+import { prepareHeat } from "./prepare-heat.ts";
+import { prepareMasakari } from "./prepare-masakari.ts";
 import { hasRealCloud, type RealCloud, startRealCloud } from "./real-cloud.ts";
+import { hasHeat } from "./real-heat.ts";
 import { hasHorizon } from "./real-horizon.ts";
 import { prepareHorizon } from "./real-horizon-cloud.ts";
+import { hasMasakari } from "./real-masakari.ts";
 import { REAL_SESSION } from "./real-session.ts";
 import { commandsOf, figuresOf, runSession } from "./run-session.ts";
+import { runTitledSteps } from "./run-titled-steps.ts";
 import { reportOf, runModules } from "./tempest/judge-tempest.ts";
 import { prepareRealTempest } from "./tempest/prepare-tempest.ts";
 import { hasTempest } from "./tempest/tempest-runs.ts";
@@ -22,11 +29,13 @@ const PUBLIC_KEY =
   "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl nobody@example.org";
 const HAS_HORIZON = isPartAsked("horizon") && hasHorizon && hasChromium;
 const HAS_CLIENT = isPartAsked("client") && hasOpenstackClient;
+const HAS_HEAT = isPartAsked("heat") && hasHeat;
+const HAS_MASAKARI = isPartAsked("masakari") && hasMasakari;
 const HAS_TEMPEST = isPartAsked("tempest") && hasTempest;
 
 // `npm run test:openstack` installs the packages and asks for this file. Its parts share one cloud, since its start takes minutes on a busy machine. Each
 // leaves nothing that the next ones would find.
-describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_TEMPEST))(
+describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_HEAT || HAS_MASAKARI || HAS_TEMPEST))(
   "Berth with Debian's Keystone, Glance, Neutron and Cinder",
   () => {
     let cloud: RealCloud;
@@ -91,6 +100,34 @@ describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_TEMPEST))(
         expect(await cloud.audit()).toEqual([expect.stringContaining(`volume ${volume.id}: its status is reserved`)]);
         await mark("available");
         await cloud.call("DELETE", `${volumes}/${volume.id}`);
+      });
+    });
+
+    describe.runIf(HAS_HEAT)("Debian's Heat", { meta: { part: "heat" } }, () => {
+      test("makes, changes and deletes a stack with each kind of resource of the Compute API", {
+        timeout: 3_600_000,
+      }, async ({ task }) => {
+        const world = await prepareHeat(cloud);
+        try {
+          const { figures, wrong } = await runTitledSteps(heatSession(world));
+          task.meta.figures = figures;
+          expect(wrong).toEqual([]);
+        } finally {
+          await world.stop();
+        }
+      });
+    });
+
+    describe.runIf(HAS_MASAKARI)("Debian's Masakari", { meta: { part: "masakari" } }, () => {
+      test("recovers servers of hosts that fail, and that are fenced", { timeout: 3_600_000 }, async ({ task }) => {
+        const world = await prepareMasakari(cloud);
+        try {
+          const { figures, wrong } = await runTitledSteps(masakariSession(world));
+          task.meta.figures = figures;
+          expect(wrong).toEqual([]);
+        } finally {
+          await world.stop();
+        }
       });
     });
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { LocalCloud } from "../../chaos/local/local-cloud.ts";
 import { makeScratchDir } from "../../chaos/local/scratch-dir.ts";
+import { isPartAsked } from "./is-asked.ts";
 import { hasCinder, startRealCinder } from "./real-cinder.ts";
 import { hasGlance, startRealGlance } from "./real-glance.ts";
 import {
@@ -57,7 +58,8 @@ export async function startRealCloud(settings: Readonly<Record<string, string>> 
     stops.push(() => keystone.stop());
     const glance = await startRealGlance(keystone);
     stops.push(() => glance.stop());
-    const neutron = await startRealNeutron("router", keystone);
+    // Heat writes much at once.
+    const neutron = await startRealNeutron("router", keystone, null, isPartAsked("heat"));
     stops.push(() => neutron.stop());
     await register(keystone, "network", neutron.url);
     const cinder = await startRealCinder(keystone, `[DEFAULT]\nglance_api_servers = ${glance.url}\n`);

@@ -24,15 +24,17 @@ export interface RealNeutron {
 /**
  * Starts Neutron with the plugin ML2 and these service plugins on sqlite, without RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. Without a
  * Keystone, tokens are those that `neutron_for_tests.py` knows, and `call` uses one of them. Events about the status of ports go to the Compute API at `computeUrl`.
+ * `inTurn`: it works on one request after the other, for clients that write much at once.
  */
 export async function startRealNeutron(
   plugins = "",
   keystone: RealKeystone | null = null,
   computeUrl: string | null = null,
+  inTurn = false,
 ): Promise<RealNeutron> {
   const dir = await mkdtemp(join(tmpdir(), "berth-neutron-"));
   const remove = () => rm(dir, { recursive: true, force: true });
-  await writeModule(dir, keystone === null);
+  await writeModule(dir, { hasOwnTokens: keystone === null, inTurn });
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => {
@@ -67,7 +69,10 @@ export async function startRealNeutron(
 }
 
 /** Writes the driver with its entry point, and the pipeline of the API, with tokens of its own or those of Keystone. */
-async function writeModule(dir: string, hasOwnTokens: boolean): Promise<void> {
+async function writeModule(
+  dir: string,
+  { hasOwnTokens, inTurn }: { readonly hasOwnTokens: boolean; readonly inTurn: boolean },
+): Promise<void> {
   await copyFile(PROGRAM, join(dir, "neutron_for_tests.py"));
   await mkdir(join(dir, "neutron_for_tests-1.dist-info"));
   await writeFile(
@@ -79,11 +84,14 @@ async function writeModule(dir: string, hasOwnTokens: boolean): Promise<void> {
     "[neutron.ml2.mechanism_drivers]\nberth_test = neutron_for_tests:Driver\n",
   );
   const paste = await readFile(PASTE, "utf8");
-  const filter = "\n[filter:token]\npaste.filter_factory = neutron_for_tests:token_filter\n";
-  await writeFile(
-    join(dir, "api-paste.ini"),
-    hasOwnTokens ? paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter : paste,
+  const filters = ["token", "in_turn"].map(
+    (name) => `\n[filter:${name}]\npaste.filter_factory = neutron_for_tests:${name}_filter\n`,
   );
+  const ordered = inTurn ? paste.replaceAll(" keystonecontext ", " keystonecontext in_turn ") : paste;
+  const pipeline = hasOwnTokens
+    ? ordered.replaceAll(" authtoken keystonecontext ", " token keystonecontext ")
+    : ordered;
+  await writeFile(join(dir, "api-paste.ini"), pipeline + filters.join(""));
 }
 
 const configuration = (dir: string, port: number, plugins: string, computeUrl: string | null): string => `[DEFAULT]

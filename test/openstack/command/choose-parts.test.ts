@@ -44,7 +44,13 @@ test("each part has files that exist, and the parts of a file are known", () => 
   expect(files.filter(({ file }) => !existsSync(join(import.meta.dirname, "..", file)))).toEqual([]);
   expect(partsOfFile("/clone/test/openstack/neutron.test.ts")).toEqual(["contracts"]);
   expect(partsOfFile("/clone/test/openstack/tempest/trial.test.ts")).toEqual(["tempest-trial"]);
-  expect(partsOfFile("/clone/test/openstack/real-cloud.test.ts")).toEqual(["client", "horizon", "tempest"]);
+  expect(partsOfFile("/clone/test/openstack/real-cloud.test.ts")).toEqual([
+    "client",
+    "horizon",
+    "tempest",
+    "heat",
+    "masakari",
+  ]);
   expect(PARTS.contracts.files).toContain("keystone.test.ts");
   expect(DEFAULT_PARTS).not.toContain("tempest-beside");
 });

@@ -68,6 +68,18 @@ const NAMED = {
     packages: [...NEIGHBOURS, ...PLACEMENT, ...NOVA, ...TEMPEST],
     isDefault: false,
   },
+  heat: {
+    what: "a stack of Heat that is made, changed and deleted, with Keystone, Glance, Neutron and Cinder",
+    files: [SHARED],
+    packages: [...NEIGHBOURS, "heat-api", "heat-engine"],
+    isDefault: false,
+  },
+  masakari: {
+    what: "Masakari, which is told of hosts, servers and processes that fail",
+    files: [SHARED],
+    packages: [...NEIGHBOURS, "masakari-api", "masakari-engine"],
+    isDefault: false,
+  },
 } satisfies Readonly<Record<string, Part>>;
 
 export type PartName = keyof typeof NAMED | "contracts";
