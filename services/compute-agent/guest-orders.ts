@@ -133,12 +133,13 @@ export class GuestOrders {
    */
   #known(order: GuestOrder, open: GuestOrder | undefined): string | null {
     const { name, revision } = order;
-    if (this.#deps.store.isBuried(name)) return BURIED;
-    if (open?.id === order.id) return "asked";
     const guest = this.#existing(name);
+    const isFromUnknown = guest === null && order.work.kind === "detach";
+    // A guest that was destroyed has no volume, so a detachment from it is done, and not refused for ever.
+    if (!isFromUnknown && this.#deps.store.isBuried(name)) return BURIED;
+    if (open?.id === order.id) return "asked";
     // A guest that the journal does not know may still be on the host, with its volumes.
-    if (guest === null && order.work.kind === "detach")
-      return revision < (this.#heard.get(keyOf(name)) ?? 0) ? LATER_GIVEN : null;
+    if (isFromUnknown) return revision < (this.#heard.get(keyOf(name)) ?? 0) ? LATER_GIVEN : null;
     if (guest === null) return NO_GUEST;
     const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;

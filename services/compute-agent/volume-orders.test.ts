@@ -117,6 +117,23 @@ test("a guest that is gone has no volume: it cannot get one, and a detachment is
   expect(volumes()).toEqual([false, false]);
 });
 
+test("a guest that was destroyed has no volume, and a detachment from one that is still there is refused", async () => {
+  disk.records.push({ kind: "tombstone", ...NAME, atMs: 2 });
+  await open();
+  changeVolume("detach-volume", 1, VOLUME);
+  await answered(1);
+  const refusals = answers.map(({ failed }) => failed);
+  disk.records.push({ kind: "gone", ...NAME });
+  driver.powersOf = async () => ["missing"];
+  await open();
+  changeVolume("detach-volume", 1, VOLUME);
+  await answered(1);
+  changeVolume("attach-volume", 2, VOLUME);
+  await answered(2);
+  const buried = "the server was destroyed here before";
+  expect([refusals, answers.map(({ failed }) => failed)]).toEqual([[buried], ["", buried]]);
+});
+
 test("a guest that the agent's journal has lost loses its volume all the same, and is not recorded", async () => {
   const lost = { ...NAME, attemptId: "t/9" };
   await driver.adopt([{ ...lost, state: "running", volumes: [VOLUME] }]);
