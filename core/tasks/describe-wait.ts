@@ -110,6 +110,16 @@ export function describeStranded(facts: OperationFacts, selection: number, faile
   );
 }
 
+/** Says why the destination of an aborted move is neither started nor destroyed: its source may have gone on before it was forced down. */
+export function describeOutdated(facts: OperationFacts, selection: number): string {
+  const source = facts.source?.host ?? "the source";
+  const host = destinationOf(facts, selection)?.host ?? "the destination";
+  return (
+    `${source} was told to go on with this server after its move was aborted, and was forced down before it answered. If it has gone on, the guest on ${host} is older than the server's disks, ` +
+    `so it is not started. It is kept, since it may be the last copy. Save the data of the disks on ${source} or on ${host}. Deleting the server removes both guests.`
+  );
+}
+
 /** Says why the destination of a move is not started, and that it will be. */
 export function describeRefusedStart(why: string): string {
   return `The server has been moved and is not started: ${why}. This is tried again until it succeeds.`;

@@ -305,3 +305,39 @@ test.each([
     expect(done).not.toContain("power host-0");
   },
 );
+
+test.each([
+  ["was told to go on, and may have, before it was forced down, is in ERROR, and neither guest is touched", true],
+  ["was silent since before the abort goes on at its destination when the source is forced down", false],
+])("an aborted live move whose source %s", async (_, isThere) => {
+  const streams = new Map<string, object>();
+  const sent: string[] = [];
+  const connect = (host: string) =>
+    streams.set(host, { send: ({ body }: ConductorMessage) => void sent.push(`${body?.$case} ${host}`) });
+  connect(hostName(1));
+  if (isThere) connect(hostName(0));
+  const cleared: string[] = [];
+  const { run, clock, steps } = moveAt(
+    "live-migrate",
+    "recalling",
+    { isBeside: false },
+    {
+      streamOf: (host: string) => streams.get(host) ?? null,
+      releaser: { tryRelease: async () => "fenced" },
+      guests: { clear: async ({ host }: { readonly host: string }) => void cleared.push(host) },
+    },
+  );
+  await settled();
+  expect(sent).toEqual(isThere ? ["power host-0"] : []);
+  streams.delete(hostName(0));
+  run.hostLost();
+  clock.advance(1_000);
+  await settled();
+  expect(cleared).toEqual([]);
+  if (!isThere) return expect([steps[0]?.stage, sent]).toEqual(["starting", ["power host-1"]]);
+  expect(sent).toEqual(["power host-0"]);
+  expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+  expect(steps[0]?.server.fault).toMatch(
+    /^host-0 was told to go on .* the guest on host-1 is older .* on host-0 or on host-1/,
+  );
+});

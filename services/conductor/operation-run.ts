@@ -44,7 +44,7 @@ import {
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { PreparedDestinations } from "./prepared-destinations.ts";
-import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfRefusal } from "./read-refusal.ts";
+import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfFence, meaningOfRefusal } from "./read-refusal.ts";
 import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
@@ -60,6 +60,7 @@ export class OperationRun implements TaskRun {
   readonly #world: OperationWorld;
   #state: OperationState | null = null;
   #abandoned = false;
+  #hasRecalled = false;
   #asked: AskedGuest | null = null;
   readonly #destinations: PreparedDestinations;
   readonly #binding: OrderBinding;
@@ -298,6 +299,7 @@ export class OperationRun implements TaskRun {
     else {
       this.#network.ordered(asked.step);
       stream.send(this.#orderFor(asked));
+      this.#hasRecalled ||= asked.stage === "recalling";
       if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
       else this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());
     }
@@ -342,8 +344,7 @@ export class OperationRun implements TaskRun {
   }
 
   #awaitHost(asked: AskedGuest): void {
-    const leave = () => void this.#leaveHost(asked).catch(() => this.abandon());
-    this.#timers.wait(this.#ports.settings.hostGraceMs, leave);
+    this.#timers.wait(this.#ports.settings.hostGraceMs, () => void this.#leaveHost(asked).catch(() => this.abandon()));
   }
 
   /**
@@ -355,9 +356,8 @@ export class OperationRun implements TaskRun {
     const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, releasesMax(asked.ask));
     if (unreached === "released") this.#release();
     else if (this.#timers.waiting !== wait || this.#asked?.step !== asked.step) return;
-    else if (unreached === "fenced") {
-      this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
-    } else {
+    else if (unreached === "fenced") this.#step(meaningOfFence(this.#world.facts, asked, this.#hasRecalled));
+    else {
       // A stage that waits for its host uses this retry. Any other stage cancels it when the step changes.
       this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#leaveHostOrAsk());
       if (unreached === "down" || asked.ask === "prepare")

@@ -1,4 +1,4 @@
-import { describeForgotten, describeStranded } from "../../core/tasks/describe-wait.ts";
+import { describeForgotten, describeOutdated, describeStranded } from "../../core/tasks/describe-wait.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { givesContent, isLiveMove } from "../../core/tasks/operation-kinds.ts";
@@ -98,6 +98,17 @@ function meaningOfSilence(facts: OperationFacts, refused: Refused, { host }: Pla
 async function meaningOfNoStart(facts: OperationFacts, refused: Refused, lookAt: LookAt): Promise<Meaning> {
   if (facts.source === null || !givesContent(facts.kind)) return "plain";
   return (await lookAt(facts.source)).kind === "absent" ? stranded(facts, refused) : "plain";
+}
+
+/**
+ * What it means that an operator has forced the asked host down. A source that was told to go on after an abort (`hasRecalled`) may have done so before it died. Then its guest has written
+ * to the disks since, and the destination's guest must not go on with the memory of an earlier time. It is not destroyed either: if the source had not obeyed, it is the last copy.
+ */
+export function meaningOfFence(facts: OperationFacts, asked: AskedGuest, hasRecalled: boolean): OperationEvent {
+  const { stage, step, selection, place } = asked;
+  if (stage !== "recalling" || !hasRecalled)
+    return { kind: "host-fenced", step, reason: `${place.host} was forced down` };
+  return { kind: "stranded", step, reason: keptReason(describeOutdated(facts, selection)) };
 }
 
 function stranded(facts: OperationFacts, { step, selection, failed }: Refused): OperationEvent {
