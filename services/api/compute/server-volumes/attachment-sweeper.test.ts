@@ -158,6 +158,21 @@ test("the attachment of a host that the server has left ends", async () => {
   expect([await left(), named.attachmentId]).toEqual([new Set([home.id]), home.id]);
 });
 
+test("no attachment of the host on which the server rests ends, also if two conductors have both made one", async () => {
+  const first = await attachment(SERVER, { host: "host-1" });
+  const { volumeId } = first;
+  const second = await attachment(SERVER, { volumeId, host: "host-1" });
+  await attachment(SERVER, { volumeId, host: "host-0" });
+  named = { volumeId, attachmentId: first.id };
+  server = { ...server, volumes: [volumeId] };
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([first.id, second.id]));
+  server = { ...server, host: "host-2" };
+  const home = await attachment(SERVER, { volumeId, host: "host-2" });
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([home.id]));
+});
+
 test("an attachment that a slow driver has set back after it was finished is finished again, unless a move begins", async () => {
   const { id: volumeId } = cinder.putVolume({ projectId: "one" });
   const kept = await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN);

@@ -184,10 +184,12 @@ export class AttachmentSweeper {
     const { storage, volumes } = this.#deps;
     const { volumeId, serverUuid } = pair;
     const volume = await storage.volume(volumeId, OWN_NAME);
-    const home = volume?.attachedTo.find((one) => one.serverUuid === serverUuid && one.host === host);
+    const here = volume?.attachedTo.filter((one) => one.serverUuid === serverUuid && one.host === host) ?? [];
+    const [home] = here;
     if (home === undefined) return this.#finish(attachments, isStill);
     await volumes.setAttachmentId(volumeId, { serverUuid, attachmentId: home.attachmentId });
-    const others = attachments.filter(({ id }) => id !== home.attachmentId);
+    // Two conductors, one of which has lost the task, may both have connected the volume to this host. The end of either could take it away from the guest.
+    const others = attachments.filter(({ id }) => !here.some(({ attachmentId }) => attachmentId === id));
     await this.#end(others, pair, isStill);
   }
 
