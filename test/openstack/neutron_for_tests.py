@@ -1,6 +1,8 @@
-"""Runs Debian's neutron-server for tests: tables in sqlite, a mechanism driver that needs no agent, and tokens that name a project."""
+"""Runs Debian's neutron-server for tests: tables in an empty database, a mechanism driver that needs no agent, and tokens that name a project."""
 import sys
 
+# It patches the standard library, which has to come before SQLAlchemy and oslo.db are loaded, also by neutron_lib; else concurrent requests share one database session.
+import neutron.cmd.eventlet  # noqa: F401
 from neutron_lib.api.definitions import portbindings
 from neutron_lib import constants
 from neutron_lib.plugins.ml2 import api
@@ -56,31 +58,20 @@ def token_filter(_global_conf, **_local_conf):
     return wrap
 
 
-def in_turn_filter(_global_conf, **_local_conf):
-    """One request after the other: of two that write to sqlite at once, one would fail (500)."""
-    from eventlet import semaphore
-    turn = semaphore.Semaphore()
-
-    def wrap(app):
-        def call(environ, start_response):
-            with turn:
-                return app(environ, start_response)
-        return call
-    return wrap
-
-
 def main():
     url = sys.argv.pop(1)
-    # It patches the standard library, which has to come before SQLAlchemy is loaded; else concurrent requests share one database session.
-    import neutron.cmd.eventlet  # noqa: F401
     from neutron.db.migration.models import head  # noqa: F401
     from neutron_lib.db import model_base
     import sqlalchemy
+    import sqlalchemy.orm
     engine = sqlalchemy.create_engine(url)
-    with engine.connect() as connection:
-        # Else a reader in one green thread keeps a writer in another from ending, and both wait for ever.
-        connection.execute(sqlalchemy.text('pragma journal_mode = wal'))
+    if url.startswith('sqlite'):
+        with engine.connect() as connection:
+            # Else a reader in one green thread keeps a writer in another from ending, and both wait for ever.
+            connection.execute(sqlalchemy.text('pragma journal_mode = wal'))
     model_base.BASEV2.metadata.create_all(engine)
+    # Else a list of ports is refused (500) if it is the first request: it names attributes that SQLAlchemy adds with the first query.
+    sqlalchemy.orm.configure_mappers()
     from neutron.cmd.eventlet.server import main as serve
     serve()
 

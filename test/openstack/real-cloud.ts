@@ -14,6 +14,7 @@ import {
   SERVICE_PASSWORD,
   startRealKeystone,
 } from "./real-keystone.ts";
+import { hasMariadb, startRealMariadb } from "./real-mariadb.ts";
 import { hasNeutron, startRealNeutron } from "./real-neutron.ts";
 import type { Answer } from "./samples/answer.ts";
 
@@ -58,8 +59,7 @@ export async function startRealCloud(settings: Readonly<Record<string, string>> 
     stops.push(() => keystone.stop());
     const glance = await startRealGlance(keystone);
     stops.push(() => glance.stop());
-    // Heat writes much at once.
-    const neutron = await startRealNeutron("router", keystone, null, isPartAsked("heat"));
+    const neutron = await startRealNeutron("router", keystone, null, await databaseOfNeutron(stops));
     stops.push(() => neutron.stop());
     await register(keystone, "network", neutron.url);
     const cinder = await startRealCinder(keystone, `[DEFAULT]\nglance_api_servers = ${glance.url}\n`);
@@ -91,6 +91,14 @@ export async function startRealCloud(settings: Readonly<Record<string, string>> 
   }
 }
 
+/** The address of a database for Neutron, of which Heat makes many requests at once. Null for SQLite, which is enough for the other parts. */
+async function databaseOfNeutron(stops: (() => Promise<void>)[]): Promise<string | null> {
+  if (!isPartAsked("heat") || !hasMariadb) return null;
+  const mariadb = await startRealMariadb("neutron");
+  stops.push(() => mariadb.stop());
+  return `mysql+pymysql://root@127.0.0.1:${mariadb.port}/neutron`;
+}
+
 const callWith =
   (keystone: RealKeystone): RealCloud["call"] =>
   async (method, url, body, type = "application/json") => {
@@ -99,7 +107,9 @@ const callWith =
     const answer = await fetch(url, { method, headers, body: sent });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${url}: ${answer.status} ${text}`);
-    return text === "" ? {} : JSON.parse(text);
+    // Heat accepts the change of a stack with a page of HTML.
+    const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
+    return isJson && text !== "" ? JSON.parse(text) : {};
   };
 
 /** The settings with which processes of Berth find and call the other services. */

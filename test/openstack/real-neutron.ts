@@ -24,23 +24,24 @@ export interface RealNeutron {
 /**
  * Starts Neutron with the plugin ML2 and these service plugins on sqlite, without RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. Without a
  * Keystone, tokens are those that `neutron_for_tests.py` knows, and `call` uses one of them. Events about the status of ports go to the Compute API at `computeUrl`.
- * `inTurn`: it works on one request after the other, for clients that write much at once.
+ * `database`: one that is empty, in place of SQLite, of which one of two that write at once is refused (500).
  */
 export async function startRealNeutron(
   plugins = "",
   keystone: RealKeystone | null = null,
   computeUrl: string | null = null,
-  inTurn = false,
+  database: string | null = null,
 ): Promise<RealNeutron> {
   const dir = await mkdtemp(join(tmpdir(), "berth-neutron-"));
   const remove = () => rm(dir, { recursive: true, force: true });
-  await writeModule(dir, { hasOwnTokens: keystone === null, inTurn });
+  await writeModule(dir, keystone === null);
+  const connection = database ?? `sqlite:///${dir}/neutron.db`;
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => {
       const tokens = keystone === null ? "" : tokenSettings(keystone);
-      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins, computeUrl) + tokens);
-      const program = ["/usr/bin/python3", join(dir, "neutron_for_tests.py"), `sqlite:///${dir}/neutron.db`];
+      writeFileSync(join(dir, "neutron.conf"), configuration({ dir, port, plugins, computeUrl, connection }) + tokens);
+      const program = ["/usr/bin/python3", join(dir, "neutron_for_tests.py"), connection];
       return [`PYTHONPATH=${dir}`, ...program, "--config-file", join(dir, "neutron.conf")];
     },
     readyMsMax: 150_000,
@@ -69,10 +70,7 @@ export async function startRealNeutron(
 }
 
 /** Writes the driver with its entry point, and the pipeline of the API, with tokens of its own or those of Keystone. */
-async function writeModule(
-  dir: string,
-  { hasOwnTokens, inTurn }: { readonly hasOwnTokens: boolean; readonly inTurn: boolean },
-): Promise<void> {
+async function writeModule(dir: string, hasOwnTokens: boolean): Promise<void> {
   await copyFile(PROGRAM, join(dir, "neutron_for_tests.py"));
   await mkdir(join(dir, "neutron_for_tests-1.dist-info"));
   await writeFile(
@@ -84,17 +82,22 @@ async function writeModule(
     "[neutron.ml2.mechanism_drivers]\nberth_test = neutron_for_tests:Driver\n",
   );
   const paste = await readFile(PASTE, "utf8");
-  const filters = ["token", "in_turn"].map(
-    (name) => `\n[filter:${name}]\npaste.filter_factory = neutron_for_tests:${name}_filter\n`,
+  const filter = "\n[filter:token]\npaste.filter_factory = neutron_for_tests:token_filter\n";
+  await writeFile(
+    join(dir, "api-paste.ini"),
+    hasOwnTokens ? paste.replaceAll(" authtoken keystonecontext ", " token keystonecontext ") + filter : paste,
   );
-  const ordered = inTurn ? paste.replaceAll(" keystonecontext ", " keystonecontext in_turn ") : paste;
-  const pipeline = hasOwnTokens
-    ? ordered.replaceAll(" authtoken keystonecontext ", " token keystonecontext ")
-    : ordered;
-  await writeFile(join(dir, "api-paste.ini"), pipeline + filters.join(""));
 }
 
-const configuration = (dir: string, port: number, plugins: string, computeUrl: string | null): string => `[DEFAULT]
+interface Configuration {
+  readonly dir: string;
+  readonly port: number;
+  readonly plugins: string;
+  readonly computeUrl: string | null;
+  readonly connection: string;
+}
+
+const configuration = ({ dir, port, plugins, computeUrl, connection }: Configuration): string => `[DEFAULT]
 auth_strategy = keystone
 core_plugin = ml2
 service_plugins = ${plugins}
@@ -108,7 +111,7 @@ state_path = ${dir}
 notify_nova_on_port_status_changes = ${computeUrl !== null}
 notify_nova_on_port_data_changes = false
 [database]
-connection = sqlite:///${dir}/neutron.db
+connection = ${connection}
 [nova]
 auth_type = none
 endpoint = ${computeUrl ?? "http://127.0.0.1:1"}

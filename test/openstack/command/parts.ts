@@ -71,7 +71,7 @@ const NAMED = {
   heat: {
     what: "a stack of Heat that is made, changed and deleted, with Keystone, Glance, Neutron and Cinder",
     files: [SHARED],
-    packages: [...NEIGHBOURS, "heat-api", "heat-engine"],
+    packages: [...NEIGHBOURS, "heat-api", "heat-engine", "mariadbd:mariadb-server"],
     isDefault: false,
   },
   masakari: {
