@@ -30,12 +30,16 @@ function describeHandOver(
   stage: "handing-over" | "recalling",
 ): string {
   const host = source?.host ?? "the host";
-  const since = stage === "recalling" ? " before the move was aborted" : "";
-  const back = stage === "recalling" ? "the server goes on there" : "it says whether it still has the server";
+  const isAborted = stage === "recalling";
+  const since = isAborted ? " before the move was aborted" : "";
+  const back = isAborted ? "the server goes on there" : "it says whether it still has the server";
+  const unless = isAborted
+    ? ` But if ${host} was told to go on before it fell silent, neither guest is started then, and the server's fault says what to do.`
+    : "";
   return (
     `Waiting: ${host} was ordered to hand the server over to ${destination}${since}, but is silent, and may have done so. Both guests are kept. Bring ${host} back: then ${back}. ` +
     `If it cannot come back, fence it and force it down: then ${destination} starts the server if it has received all of it, and otherwise the server is ` +
-    `on ${host} again and can be evacuated.`
+    `on ${host} again and can be evacuated.${unless}`
   );
 }
 

@@ -125,6 +125,7 @@ describe.each(OPERATION_KINDS.filter(isLiveMove))("a %s that is aborted while it
       /^Waiting: host-0 was ordered to hand .* to host-1 before the move was aborted, but is silent/,
     );
     expect(note).toMatch(/Both guests are kept\. Bring host-0 back: then the server goes on there\. .* force it down/);
+    expect(note).toMatch(/if host-0 was told to go on before it fell silent, neither guest is started/);
     const waiting = goOn(told, { kind: "committed", step: 3, revision: 4 });
     expect(asked(waiting)).toEqual(["start-source"]);
     expect(goOn(waiting, gone(4)).effects).toEqual([]);
