@@ -29,6 +29,11 @@ const globalSetup = ["test/rigs/databases-setup.ts"];
 const maxWorkers = availableParallelism() + (process.env.BERTH_TEST_OPENSTACK === "true" ? 0 : 2);
 /** For tests of whole clouds of processes. Others run beside them, so no test may expect the machine for itself. */
 const PATIENT = { pool, setupFiles, maxWorkers, testTimeout: 240_000, hookTimeout: 240_000 } as const;
+/**
+ * Long tests go through many steps, each of which has a deadline of its own, and take minutes of CPU in all. So this limit only ends a test
+ * that hangs in a step without a deadline: on a slow or busy machine a test that takes 200 seconds elsewhere may need three times as long.
+ */
+const LONG_LIMIT = 900_000;
 
 export default defineConfig({
   test: {
@@ -58,6 +63,9 @@ export default defineConfig({
         test: {
           name: "long",
           ...{ ...PATIENT, globalSetup, include: LONG, exclude: ["node_modules/**"] },
+          ...{ testTimeout: LONG_LIMIT, hookTimeout: LONG_LIMIT },
+          // They keep the CPUs busy by themselves: with one worker more they take as long in all, and each waits longer for its processes.
+          maxWorkers: Math.max(1, maxWorkers - 1),
           sequence: { groupOrder: 2 },
         },
       },

@@ -24,7 +24,7 @@ describe.skipIf(files === null)(
       const sysroot = await bootMadeUpMachine(files, dir);
       const printed = execFileSync(join(ROOT, "bin/berth"), ["host", "inspect", "--json", "--sysroot", sysroot]);
       host = JSON.parse(printed.toString());
-    }, 300_000);
+    });
     afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
     test("finds two sockets of two cores with two threads, in two NUMA nodes with their memory and distances", () => {

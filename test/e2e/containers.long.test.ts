@@ -15,7 +15,7 @@ const daemons = typeof lxd === "string" ? [] : lxd;
 
 afterAll(async () => {
   for (const daemon of daemons) await daemon.close();
-}, 60_000);
+});
 
 describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
   let cloud: Cloud;

@@ -66,7 +66,7 @@ describe("the devices and the network of a discovered machine", () => {
     rmSync(sysroot, { recursive: true, force: true });
   });
   beforeEach(() => cloud.beforeTest());
-  afterEach(async () => removed((await cloud.compute.list()).map(({ id }) => id)), 60_000);
+  afterEach(async () => removed((await cloud.compute.list()).map(({ id }) => id)));
 
   const booted = async (flavor: string, count: number) => {
     const servers = await cloud.compute.ended(await cloud.compute.bootMany(count, { flavor }));

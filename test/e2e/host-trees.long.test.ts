@@ -29,7 +29,7 @@ describe("hosts that change while servers live on them", () => {
   });
   afterAll(() => cloud?.close());
   beforeEach(() => cloud.beforeTest());
-  afterEach(async () => removed(...(await cloud.compute.list()).map(({ id }) => id)), 60_000);
+  afterEach(async () => removed(...(await cloud.compute.list()).map(({ id }) => id)));
 
   /** Tells the agent what its hosts are now. A host that is not described offers nothing. */
   const describeHosts = (...hosts: readonly Omit<HostConfig, "name">[]) => {

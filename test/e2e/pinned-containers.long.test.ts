@@ -23,7 +23,7 @@ const daemons = typeof lxd === "string" ? [] : lxd;
 
 afterAll(async () => {
   for (const daemon of daemons) await daemon.close();
-}, 60_000);
+});
 
 describe.skipIf(skipped !== null)(
   `containers with dedicated CPUs${skipped === null ? "" : ` (skipped: ${skipped})`}`,

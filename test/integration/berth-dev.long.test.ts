@@ -24,9 +24,7 @@ afterAll(async () => {
   removeCluster(dataDir);
 });
 
-test("--auth accepts the options of `berth api`: a missing one is refused, and noauth2 requires a token", {
-  timeout: 240_000,
-}, async () => {
+test("--auth accepts the options of `berth api`: a missing one is refused, and noauth2 requires a token", async () => {
   const refused = await promisify(execFile)(launcher, ["dev", "--auth", "keystone"]).catch((error) => error);
   expect([refused.code, refused.stdout]).toEqual([2, ""]);
   expect(refused.stderr).toMatch(
@@ -53,9 +51,7 @@ test("--auth accepts the options of `berth api`: a missing one is refused, and n
   }
 });
 
-test("--auth password makes users up, writes the clients' configuration for its owner alone, and issues tokens to them", {
-  timeout: 240_000,
-}, async () => {
+test("--auth password makes users up, writes the clients' configuration for its owner alone, and issues tokens to them", async () => {
   const directory = mkdtempSync(join(tmpdir(), "berth-dev-"));
   const words = ["--port", "0", "--hosts", "2", "--cells", "2", "--auth", "password", "--data-dir", directory];
   const careful = new ServiceProcess({ name: "dev", argv: ["dev", ...words], env: () => ({}) });
@@ -101,9 +97,7 @@ async function call(method: string, url: string, body?: unknown): Promise<{ stat
 
 const statusOf = async (url: string): Promise<string> => JSON.parse((await call("GET", url)).text).server.status;
 
-test("a whole cloud in one process boots servers, is audited while it runs, and finds them again after a restart", {
-  timeout: 240_000,
-}, async () => {
+test("a whole cloud in one process boots servers, is audited while it runs, and finds them again after a restart", async () => {
   const first = await dev.start();
   await call("POST", `${first}/v2.1/flavors`, { flavor: { id: "s", name: "s", vcpus: 2, ram: 4096, disk: 20 } });
   // Hosts that pretend to build need no data of images, and scripts upload some all the same.

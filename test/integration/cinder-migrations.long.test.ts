@@ -13,7 +13,7 @@ beforeAll(async () => {
     ...{ volumes: "cinder", blockStorage: cinder },
   });
   await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
-}, 120_000);
+});
 afterAll(() => cloud?.close());
 
 const show = async (id: string) => (await cloud.call("GET", `/v2.1/servers/${id}`)).json.server;

@@ -16,7 +16,7 @@ beforeAll(async () => {
     ...{ cells: [{ name: "c-1", hosts }], schedulers: 1, conductors: 1, networks: "simple", volumes: "simple" },
   });
   await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
-}, 120_000);
+});
 afterAll(() => cloud?.close());
 
 /** A machine that is busy with other work takes long. */

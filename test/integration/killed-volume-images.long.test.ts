@@ -30,7 +30,7 @@ beforeAll(async () => {
   requests = new PostgresApiStore(pool);
   store = new PostgresImageStore(pool);
   fake = await startFakeCinder(cinder);
-}, 60_000);
+});
 afterAll(async () => {
   await fake?.close();
   await requests?.close();
@@ -87,7 +87,7 @@ test.each([
   ["when Cinder has made the first snapshot, and has not answered", { question: 1, made: true }],
   ["between the first snapshot and the second", { question: 2, made: false }],
   ["when Cinder has made both, and nobody has written it down", { question: 2, made: true }],
-])("an api that is killed %s leaves neither a snapshot nor an image", { timeout: 120_000 }, async (_title, held) => {
+])("an api that is killed %s leaves neither a snapshot nor an image", async (_title, held) => {
   const asked = holdAt(held);
   const { child, ended, snapshots, action } = await begin();
   const made = held.made ? held.question : held.question - 1;
@@ -101,9 +101,7 @@ test.each([
   expect((await action())?.ended?.error).toMatch(/The api that made the image has ended/);
 });
 
-test("an image whose api is gone when Cinder was asked for all snapshots is made active by another", {
-  timeout: 120_000,
-}, async () => {
+test("an image whose api is gone when Cinder was asked for all snapshots is made active by another", async () => {
   const asked = holdAt({ question: 0, made: false });
   const { child, ended, snapshots, action } = await begin();
   let id = "";

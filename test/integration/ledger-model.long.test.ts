@@ -39,7 +39,7 @@ const run = (ledger: Ledger, command: LedgerCommand | ReportCommand): Promise<re
 };
 
 describe("the ledger's two implementations", () => {
-  it("answer every command alike and end in the same state", { timeout: 240_000 }, async () => {
+  it("answer every command alike and end in the same state", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyCommand, { minLength: 1, maxLength: 12 }), async (commands) => {
         await emptyLedgerTables(pool);
@@ -54,9 +54,7 @@ describe("the ledger's two implementations", () => {
     );
   });
 
-  it("take over reports of agents alike, amid claims and what others write, and no allocation is lost", {
-    timeout: 240_000,
-  }, async () => {
+  it("take over reports of agents alike, amid claims and what others write, and no allocation is lost", async () => {
     const anything = fc.oneof({ weight: 2, arbitrary: anyCommand }, { weight: 1, arbitrary: anyReport });
     await fc.assert(
       fc.asyncProperty(fc.array(anything, { minLength: 1, maxLength: 12 }), async (commands) => {
@@ -76,7 +74,7 @@ describe("the ledger's two implementations", () => {
     );
   });
 
-  it("agree on an order of the commands that several connections ran at once", { timeout: 240_000 }, async () => {
+  it("agree on an order of the commands that several connections ran at once", async () => {
     const sessions = await Promise.all([1, 2, 3].map(() => LedgerSession.open(database.url)));
     try {
       await fc.assert(

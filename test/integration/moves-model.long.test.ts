@@ -123,16 +123,14 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
   }
 }
 
-test("whatever fails, crashes or comes back during moves, the laws hold and each server can be deleted", {
-  timeout: 300_000,
-}, async () => {
+test("whatever fails, crashes or comes back during moves, the laws hold and each server can be deleted", async () => {
   await fc.assert(
     fc.asyncProperty(anything, (world) => live(memoryBody(), world, 1)),
     { numRuns: MEMORY_RUNS, examples: [backAndAwayAgain, ...replacedVolumes].map((world) => [world]) },
   );
 });
 
-test("the same holds with a cell's database in Postgres", { timeout: 300_000 }, async () => {
+test("the same holds with a cell's database in Postgres", async () => {
   await fc.assert(
     fc.asyncProperty(anything, async (world) => {
       await emptyCellTables(pool);

@@ -148,9 +148,7 @@ describe("berth replay", () => {
     expect(stderr).toContain("there is no such file");
   });
 
-  it("prints the result as one object with --json, and otherwise ends with the table and the audit", {
-    timeout: 240_000,
-  }, async () => {
+  it("prints the result as one object with --json, and otherwise ends with the table and the audit", async () => {
     const { hosts, tasks } = generateTrace({ seed: 1, hosts: 12, tasks: 20 });
     writeFileSync(join(directory, "hosts.csv"), hosts);
     writeFileSync(join(directory, "tasks.csv"), tasks);

@@ -66,9 +66,7 @@ test("a standby is synchronous as soon as it exists, not some time later", async
   expect(rows).toEqual([{ sync_state: "sync" }]);
 });
 
-test("clients do not continue with an old primary that is still running beside its successor", {
-  timeout: 240_000,
-}, async () => {
+test("clients do not continue with an old primary that is still running beside its successor", async () => {
   const first = await startEmbedded(optionsOf("first"));
   running.push(first);
   const second = await followed(first, "second");

@@ -22,7 +22,7 @@ const server = (index: number) => serverSpec(index, { flavor: TICKING_FLAVOR, im
 
 afterAll(async () => {
   if (typeof started !== "string") await started.close();
-}, 60_000);
+});
 
 driverContract(
   "of containers",

@@ -25,7 +25,7 @@ const PATIENT = { withinMs: 30_000 };
 
 afterAll(async () => {
   for (const daemon of [here, there]) await daemon?.close();
-}, 60_000);
+});
 
 describe.skipIf(whySkipped !== null)(
   `a cold move between two LXDs${whySkipped === null ? "" : ` (skipped: ${whySkipped})`}`,

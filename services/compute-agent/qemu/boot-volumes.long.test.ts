@@ -83,7 +83,7 @@ describe.skipIf(skipped !== null)(
       return driver.handOff({ ...order, orderId: "o" }, NEVER, ignored);
     };
 
-    test("a guest boots from its volume, boots again, and has no local disk", { timeout: 240_000 }, async () => {
+    test("a guest boots from its volume, boots again, and has no local disk", async () => {
       const guest = await running();
       expect([isOpen(guest, ROOT), isOpen(guest, DATA)]).toEqual([true, true]);
       expect(readdirSync(onDisk(guest).dir).filter((file) => file.startsWith("disk"))).toEqual([]);
@@ -102,14 +102,14 @@ describe.skipIf(skipped !== null)(
       expect(existsSync(fileOf(ROOT))).toBe(false);
     });
 
-    test("of two prepared guests only one gets the volume", { timeout: 240_000 }, async () => {
+    test("of two prepared guests only one gets the volume", async () => {
       const guest = await running();
       const second = await prepared(orderOf({ host: "h2" }), other);
       await expect(other.start(second, NEVER)).rejects.toThrow(/another guest has it connected/);
       expect([isOpen(guest, ROOT), isOpen(second, ROOT)]).toEqual([true, false]);
     });
 
-    test.each([true, false])("a guest moves with its volume (live: %s)", { timeout: 240_000 }, async (live) => {
+    test.each([true, false])("a guest moves with its volume (live: %s)", async (live) => {
       const source = await running();
       const movedFrom = { host: "h1", attemptId: source.attemptId, by: live ? "live-migrate" : "migrate" };
       const moved = await prepared(orderOf({ host: "h2", movedFrom }), other);

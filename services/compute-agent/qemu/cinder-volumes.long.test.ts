@@ -83,9 +83,7 @@ describe.skipIf(skipped !== null)(
         withinMs: 60_000,
       });
 
-    test("a guest boots from one, gets and loses another one while it runs, and moves live", {
-      timeout: 240_000,
-    }, async () => {
+    test("a guest boots from one, gets and loses another one while it runs, and moves live", async () => {
       const guest = await prepared(orderOf([ROOT]));
       await driver.start(guest, NEVER);
       await boots(guest);
@@ -124,9 +122,7 @@ describe.skipIf(skipped !== null)(
       expect([isOpen(guest, ROOT), isOpen(to, ROOT)]).toEqual([false, true]);
     });
 
-    test("the guest that a source keeps gets and loses volumes beside the one at the destination, and has them when it is started again", {
-      timeout: 240_000,
-    }, async () => {
+    test("the guest that a source keeps gets and loses volumes beside the one at the destination, and has them when it is started again", async () => {
       const guest = await prepared(orderOf([ROOT, DATA]));
       await driver.start(guest, NEVER);
       await boots(guest);

@@ -82,7 +82,7 @@ describe.skipIf(files === null)(title, () => {
   const shown = (guest: GuestName) => guestsOnDisk(dir.path, guest.serverUuid)[0]?.console ?? "";
   const shows = (guest: GuestName, line: RegExp) => eventually(`${line}`, () => line.test(shown(guest)), PATIENT);
 
-  test("boots with its own kernel and reads its config drive", { timeout: 240_000 }, async () => {
+  test("boots with its own kernel and reads its config drive", async () => {
     const script = 'echo "hello from user data"\n/bin/busybox cat /config/openstack/content/0000\necho\n';
     const guest = await booted(1, script, {
       ...{ keyName: "mine", publicKey: "ssh-ed25519 AAAA me" },
@@ -99,9 +99,7 @@ describe.skipIf(files === null)(title, () => {
     });
   });
 
-  test("reads the files of its config drive at the metadata address, also after the agent was replaced", {
-    timeout: 240_000,
-  }, async () => {
+  test("reads the files of its config drive at the metadata address, also after the agent was replaced", async () => {
     const get = "$b wget -q -O - http://169.254.169.254";
     // A request that is under way when the agent is replaced gets no answer, and this client would wait for it for a quarter of an hour.
     const getAgain = get.replace("$b", "$b timeout 5 $b");
@@ -140,7 +138,6 @@ echo
 
   test.each(["isolated", "open"] as const)(
     "reaches services on the host's loopback addresses, by IPv4, IPv6, TCP and UDP, only in a network that is open (%s)",
-    { timeout: 600_000 },
     async (userNetwork) => {
       driver.close();
       driver = qemuDriverIn(dir, { userNetwork, volumeDir: dir.volumes });
@@ -190,7 +187,7 @@ echo "id: $($b wget -q -O - http://169.254.169.254/latest/meta-data/instance-id)
     },
   );
 
-  test("gets an interface while it runs, and releases it again", { timeout: 240_000 }, async () => {
+  test("gets an interface while it runs, and releases it again", async () => {
     const count = "$($b grep -l 0x020000 /sys/bus/pci/devices/*/class | $b wc -l)";
     const waits = (wanted: number) =>
       `while [ "${count}" != ${wanted} ]; do $b sleep 1; done\necho "interfaces: ${wanted}"`;
@@ -212,9 +209,7 @@ echo "id: $($b wget -q -O - http://169.254.169.254/latest/meta-data/instance-id)
     expect(await driver.powersOf([guest])).toEqual(["running"]);
   });
 
-  test("writes to a volume that is attached while it runs, and another guest reads the data after the detachment", {
-    timeout: 240_000,
-  }, async () => {
+  test("writes to a volume that is attached while it runs, and another guest reads the data after the detachment", async () => {
     const volume = volumeOf(1);
     const serial = 'echo "serial: $($b cat /sys/block/sda/device/vpd_pg80 | $b tail -c 36)"';
     const appears = "b=/bin/busybox\n$b mount -t sysfs sys /sys\nwhile ! [ -b /dev/sda ]; do $b sleep 1; done";

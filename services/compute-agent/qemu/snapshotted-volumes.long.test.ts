@@ -123,9 +123,7 @@ describe.skipIf(skipped !== null)(
       });
     }
 
-    test("a guest writes to the files of three snapshots, which are merged in any order while it runs, and boots from what is left", {
-      timeout: 240_000,
-    }, async () => {
+    test("a guest writes to the files of three snapshots, which are merged in any order while it runs, and boots from what is left", async () => {
       const guest = await running();
       const names = [base];
       for (const number of [1, 2, 3]) {
@@ -165,7 +163,6 @@ describe.skipIf(skipped !== null)(
 
     test.each(["raw", "qcow2"] as const)(
       "a guest of a %s volume goes back to its former file, and runs on",
-      { timeout: 240_000 },
       async (format) => {
         const guest = await running(format);
         const file = make(1, base, format);
@@ -190,7 +187,7 @@ describe.skipIf(skipped !== null)(
       },
     );
 
-    test("a guest is started only with a file that refers to the one that it has", { timeout: 240_000 }, async () => {
+    test("a guest is started only with a file that refers to the one that it has", async () => {
       const guest = await running();
       execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", pathOf(snapshotFile(3)), "1M"]);
       const [own, other] = [make(1, base, "raw"), make(2, snapshotFile(3), "qcow2")];
@@ -202,7 +199,7 @@ describe.skipIf(skipped !== null)(
       expect(opens(guest, own, base)).toEqual([own, base]);
     });
 
-    test("a guest keeps its file if the new one refers to another one, or is none", { timeout: 240_000 }, async () => {
+    test("a guest keeps its file if the new one refers to another one, or is none", async () => {
       const guest = await running();
       const first = make(1, base, "raw");
       const wrong = make(2, first, "qcow2");

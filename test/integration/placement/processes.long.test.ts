@@ -17,7 +17,7 @@ interface Candidates {
 }
 
 /** Processes of `berth api --only placement` on one database. */
-describe("processes of the Placement API", { timeout: 240_000 }, () => {
+describe("processes of the Placement API", () => {
   let database: TestDatabase;
   const running: ServiceProcess[] = [];
   const clients: PlacementClient[] = [];
