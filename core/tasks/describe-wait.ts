@@ -114,6 +114,17 @@ export function describeStranded(facts: OperationFacts, selection: number, faile
   );
 }
 
+/** Says why the destination of a move is neither started nor destroyed: it refuses to start, and its source is silent. */
+export function describeKept(facts: OperationFacts, selection: number, failed: string): string {
+  const source = facts.source?.host ?? "the source";
+  const host = destinationOf(facts, selection)?.host ?? "the destination";
+  return (
+    `Waiting: ${host} was ordered to start the server, but cannot: ${withoutTrailing(failed, ".")}. ${source} is silent, so the guest on ${host} is kept, since it may be the last copy, and is started as soon as ` +
+    `${host} can. Remove the cause there. Or bring ${source} back: if it still has the server's guest, the server goes on there. If neither is possible, save the data of the disks on ${host} and force ${host} down: ` +
+    "then its guest is given up. Deleting the server removes both guests."
+  );
+}
+
 /** Says why the destination of an aborted move is neither started nor destroyed: its source may have gone on before it was forced down. */
 export function describeOutdated(facts: OperationFacts, selection: number): string {
   const source = facts.source?.host ?? "the source";

@@ -19,8 +19,8 @@ interface Position {
   readonly shownWait: Wait | null;
 }
 
-/** For an answer of the asked host, or for the decision about another guest in quarantine. */
-type Wait = "host" | "quarantine";
+/** For an answer of the asked host, for the decision about another guest in quarantine, or for a destination that can start its guest. */
+type Wait = "host" | "quarantine" | "start";
 
 export type OperationState =
   /** The stage's question was sent to a host. `signal` is `force` when a force was requested as the stage was entered. */
@@ -56,6 +56,8 @@ export type OperationEvent =
   | { readonly kind: "held-up"; readonly step: number; readonly reason: string }
   /** Guests have obeyed orders whose commits the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
+  /** The destination refuses to start the guest, and nobody knows whether the source has one. The destination's is kept, since it may be the last copy, and is asked again. */
+  | { readonly kind: "start-refused"; readonly step: number; readonly reason: string }
   /** The source has lost its guest, and the destination's one may not be whole. It is kept, since it may be the last copy. */
   | { readonly kind: "stranded"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
@@ -154,6 +156,9 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
       return write(world, state, { to: "starting", selection: state.selection, reason: state.reason, noted: [] });
     case "held-up":
       return event.step === state.step ? heldUp(world, state, event.reason) : unchanged;
+    case "start-refused":
+      if (event.step !== state.step || state.shownWait === "start") return unchanged;
+      return note(world, { ...state, shownWait: "start" }, null, { text: event.reason, isError: true });
     case "forgotten":
     case "stranded":
       if (event.step !== state.step) return unchanged;
@@ -197,8 +202,8 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
   if (target === at.stage && event.kind !== "done")
     return note(world, { ...at, reason: event.kind === "failed" ? reason : at.reason, shownWait: "host" }, null, {
       text: describeWait(world.facts, at, event),
-      // A server that the note about a quarantine has put into ERROR stays there until the operation goes on, with the present reason.
-      isError: at.shownWait === "quarantine",
+      // A server that another note has put into ERROR stays there until the operation goes on, with the present reason.
+      isError: at.shownWait === "quarantine" || at.shownWait === "start",
     });
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);

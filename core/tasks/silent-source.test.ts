@@ -159,6 +159,34 @@ describe.each(OPERATION_KINDS.filter(isLiveMove))("a %s that is aborted while it
   });
 });
 
+test("a move whose destination refuses to start while its source is silent is shown in ERROR once, is asked again, and goes on as soon as the destination starts or the source is back", () => {
+  const world = worldOf("live-migrate");
+  const start = { taskId: taskId(7), stage: "starting", step: 3, selection: 0, signal: null, revision: 3 } as const;
+  const starting = beginOperation(world, { ...start, reason: "" }, []);
+  const refused = (step: number) => ({ kind: "start-refused", step, reason: "it is kept" }) as const;
+  const told = stepOperation(world, starting.state, refused(3));
+  expect(told.effects).toMatchObject([
+    {
+      write: {
+        ...{ stage: "starting", outcome: null, change: null, attempts: [], server: { status: "ERROR" } },
+        migration: { ended: false, note: "it is kept" },
+      },
+    },
+    { kind: "tell-wait", note: "it is kept" },
+  ]);
+  const waiting = stepOperation(world, told.state, { kind: "committed", step: 3, revision: 4 });
+  expect(asked(waiting)).toEqual(["start-destination"]);
+  for (const step of [3, 4]) expect(stepOperation(world, waiting.state, refused(step)).effects).toEqual([]);
+  expect(stepOperation(world, waiting.state, gone(4)).effects[0]).toMatchObject({
+    write: { server: { status: "ERROR" } },
+  });
+  expect(stepOperation(world, waiting.state, { kind: "done", step: 4 }).effects).toMatchObject([
+    { write: { stage: "cleaning" } },
+  ]);
+  const failed = { kind: "failed", step: 4, reason: "no luck", final: false } as const;
+  expect(stepOperation(world, waiting.state, failed).effects).toMatchObject([{ write: { stage: "retracting" } }]);
+});
+
 test.each(["resize", "migrate", "rebuild"] as const)(
   "a %s whose source is silent goes back to it, since the guest there was not to be given away",
   (kind) => {

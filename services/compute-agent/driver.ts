@@ -111,6 +111,14 @@ export function staysPaused({ movedFrom }: Pick<PrepareOrder, "movedFrom">): boo
   return movedFrom?.by === "live-migrate-paused";
 }
 
+/**
+ * A driver's refusal to let a guest run that still waits for what another host was to hand over to it. Its conductor may have the guest destroyed for that reason, so a driver that
+ * is not certain throws another error.
+ */
+export class NotArrivedError extends Error {
+  override readonly name = "NotArrivedError";
+}
+
 /** The refusal of volumes by a host whose driver lacks the capability `volumes`. */
 export const NO_VOLUMES = "the host's driver cannot attach volumes";
 

@@ -1,5 +1,5 @@
 import { overriding } from "../../runtime/overriding.ts";
-import { type Driver, movesMemory } from "./driver.ts";
+import { type Driver, movesMemory, NotArrivedError } from "./driver.ts";
 import type { GuestName } from "./journal.ts";
 
 /**
@@ -13,7 +13,8 @@ export class FakeMemory {
   /** The same driver, whose guests start only with the memory that they were prepared for. A live hand-over that has succeeded may be repeated. */
   over(driver: Driver): Driver {
     const refuseWithoutMemory = (guest: GuestName) => {
-      if (this.#awaited.has(keyOf(guest))) throw new Error("the memory of the guest has not arrived on this host");
+      if (this.#awaited.has(keyOf(guest)))
+        throw new NotArrivedError("the memory of the guest has not arrived on this host");
     };
     return overriding(driver, {
       prepare: async (order, control) => {

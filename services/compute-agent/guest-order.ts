@@ -1,6 +1,6 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb, SnapshotStep, VolumeStep } from "../../core/agent/power-verbs.ts";
-import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
+import type { HandOff, OrderReport, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
 import type {
   GuestInterface,
@@ -11,6 +11,9 @@ import type {
 } from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
+
+/** What a host has found out while it carried out an order: the functions that connect the guest's direct ports, and whether the guest still waits for what another host was to hand over. */
+export type OrderFindings = Pick<OrderReport, "devices" | "lacksContent">;
 
 /** An order of a conductor for an existing guest, independent of the message that carried it. */
 export interface GuestOrder {
@@ -39,8 +42,8 @@ export interface GuestOrder {
   readonly files: readonly VolumeFile[];
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
-  /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. `devices` connect the guest's direct ports. */
-  answer(to: ConductorStream, failed: string, devices?: PortDevices): void;
+  /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. */
+  answer(to: ConductorStream, failed: string, more?: OrderFindings): void;
 }
 
 const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
@@ -148,8 +151,8 @@ export function orderOfHandOff(message: HandOff): GuestOrder {
 /** Answers an order whose message has an order id. */
 export function answering(message: Power | HandOff): GuestOrder["answer"] {
   const { orderId } = message;
-  return (to, failed, devices) =>
-    to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed, devices } } });
+  return (to, failed, more) =>
+    to.send({ body: { $case: "ordered", value: { ...nameOf(message), orderId, failed, ...more } } });
 }
 
 function nameOf({ host, serverUuid, attemptId }: Start | Power | HandOff): GuestName {

@@ -9,11 +9,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, NO_VOLUME_SNAPSHOTS } from "./driver.ts";
+import { type Driver, NO_VOLUME_SNAPSHOTS, NotArrivedError } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
-import { answering, type GuestOrder, orderOfHandOff, orderOfStart } from "./guest-order.ts";
+import { answering, type GuestOrder, type OrderFindings, orderOfHandOff, orderOfStart } from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
@@ -104,17 +104,17 @@ export class GuestOrders {
     const open = this.#open.get(key);
     const known = this.#known(order, open?.order);
     if (known === "asked") open?.asked.add(from);
-    else if (known !== null) order.answer(from, known, this.#devicesAfter(order, known));
+    else if (known !== null) order.answer(from, known, { devices: this.#devicesAfter(order, known) });
     if (known !== null) return;
     const taken: OpenOrder = { order, asked: new Set([from]) };
     this.#open.set(key, taken);
     this.#heard.set(key, Math.max(order.revision, this.#heard.get(key) ?? 0));
     if (order.work.kind === "start") this.#deps.reporter.detach(name.attemptId);
     const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
-    const end = (failed: string) => {
+    const end = (failed: string, found: OrderFindings = {}) => {
       if (this.#open.get(key) === taken) this.#open.delete(key);
       const devices = this.#devicesAfter(order, failed);
-      for (const stream of taken.asked) order.answer(stream, failed, devices);
+      for (const stream of taken.asked) order.answer(stream, failed, { devices, ...found });
     };
     done.then(
       () => end(""),
@@ -122,7 +122,7 @@ export class GuestOrders {
         // The agent cannot continue without its journal, so it sends no answer.
         if (error instanceof JournalError) return this.#deps.events.journalFailed(error);
         if (!(error instanceof CalledOffError)) this.#deps.events.orderFailed(name, messageOf(error));
-        end(messageOf(error));
+        end(messageOf(error), error instanceof NotArrivedError ? { lacksContent: true } : {});
       },
     );
   }

@@ -307,6 +307,39 @@ test.each([
 );
 
 test.each([
+  ["the destination refuses to start, twice each time,", null],
+  ["Cinder does not let the destination have its volume", { kind: "failed", reason: "no volume", final: true }],
+] as const)("a live move whose source is silent when %s keeps the destination and asks it again", async (_, unmet) => {
+  const orders: string[] = [];
+  const { run, clock, done, steps } = moveAt(
+    "live-migrate",
+    "starting",
+    { isBeside: false },
+    {
+      guests: {
+        look: async ({ host }: { readonly host: string }) =>
+          host === hostName(0) ? { kind: "silent" } : { kind: "found", state: "prepared", revision: 1 },
+      },
+      needs: { meet: () => unmet && Promise.resolve(unmet) },
+      events: { startInDoubt() {}, operationWaits() {}, attemptFailed() {}, operationEnded() {} },
+      streamOf: () => ({
+        send: ({ body }: ConductorMessage) => void (body?.$case === "power" && orders.push(body.value.orderId)),
+      }),
+    },
+  );
+  for (let tries = 1; tries <= 20; tries += 1) {
+    await settled();
+    const refusal = { host: hostName(1), orderId: orders.at(-1) ?? "", failed: "no luck" };
+    for (let times = 0; times < 2; times += 1) run.ordered(OrderReport.fromPartial(refusal));
+    await settled();
+    clock.advance(10_000);
+  }
+  expect(done).toEqual(["commit starting"]);
+  expect(steps[0]?.server).toMatchObject({ status: "ERROR", fault: expect.stringContaining("host-1 is kept") });
+  expect(orders).toHaveLength(unmet === null ? 20 : 0);
+});
+
+test.each([
   ["was told to go on, and may have, before it was forced down, is in ERROR, and neither guest is touched", true],
   ["was silent since before the abort goes on at its destination when the source is forced down", false],
 ])("an aborted live move whose source %s", async (_, isThere) => {

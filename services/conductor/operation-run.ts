@@ -44,7 +44,7 @@ import {
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { PreparedDestinations } from "./prepared-destinations.ts";
-import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfFence, meaningOfRefusal } from "./read-refusal.ts";
+import { actOnRefusal, GUEST_EXISTS, guestOf, IN_QUARANTINE, LEFT_ON_WORD, meaningOfFence } from "./read-refusal.ts";
 import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
@@ -158,7 +158,7 @@ export class OperationRun implements TaskRun {
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
     else if (report.failed === "") this.#binding.afterOrder(asked, report, () => this.#answered(asked, ""));
-    else this.#refused(asked, report.failed).catch(() => this.abandon());
+    else this.#refused(asked, report.failed, report.lacksContent);
   }
 
   progressed(report: HandOffProgress): void {
@@ -167,14 +167,14 @@ export class OperationRun implements TaskRun {
       this.#ports.noteTransfer(this.#world.facts.migrationUuid, report);
   }
 
-  /** Interprets a refused order, because the guest may have obeyed later orders than the database knows of. */
-  async #refused(asked: AskedGuest, failed: string): Promise<void> {
-    const meaning = await meaningOfRefusal(this.#world.facts, { ...asked, failed }, this.#ports.guests);
-    if (this.#asked?.step !== asked.step || this.#abandoned) return;
-    if (meaning === "plain") this.#answered(asked, failed);
-    else if (meaning !== "unclear") this.#step(meaning);
-    // The host is asked again: until the deadline of a hand-over, and about a start until it says whether the guest runs.
-    else this.#askAgainLater(asked, asked.ask === "hand-over" ? null : "startInDoubt", failed);
+  #refused(asked: AskedGuest, failed: string, lacksContent = false): void {
+    const refused = { ...asked, failed, lacksContent };
+    actOnRefusal(this.#world.facts, refused, this.#ports.guests, {
+      isWanted: () => this.#isAt(asked.step),
+      answered: () => this.#answered(asked, failed),
+      askAgain: (tell) => this.#askAgainLater(asked, tell, failed),
+      step: (event) => this.#step(event),
+    }).catch(() => this.abandon());
   }
 
   destroyed(report: DestroyReport): void {
@@ -286,8 +286,8 @@ export class OperationRun implements TaskRun {
       if (isUnknown) this.#askAgainLater(this.#asked ?? asked, null, failed);
       if (isUnknown) this.#step({ kind: "gone", step: asked.step, reason: keptReason(failed) });
       else if (failed === "") this.#ask(this.#asked ?? asked);
-      // The destination of an aborted move is left only on its source's word, and Cinder's is none. So the source is looked at.
-      else if (asked.stage === "recalling") this.#refused(this.#asked ?? asked, failed).catch(() => this.abandon());
+      // A destination is left only on its source's word, and Cinder's or Neutron's is none. So the guests are looked at.
+      else if (LEFT_ON_WORD.includes(asked.stage)) this.#refused(this.#asked ?? asked, failed);
       else this.#answered(this.#asked ?? asked, failed);
     };
     const unfit = this.#destinations.whyNotTo(asked);

@@ -24,6 +24,7 @@ const handOver = {
   place: source,
   tries: 1,
   failed: "no luck",
+  lacksContent: false,
 } as const;
 const looking = (lookAt: (host: string) => GuestLook) => ({ look: async ({ host }: LookedAt) => lookAt(host) });
 /** The source has stopped, by an order that is not later than the one that it has refused. */
@@ -112,14 +113,26 @@ test.each<[OperationKind, number, unknown]>([
   },
 );
 
-test.each<[OperationKind, GuestLook, unknown]>([
-  ["live-migrate", absent, stranded],
-  ["resize", absent, stranded],
-  ["rebuild", absent, "plain"],
-  ["live-migrate", stopped, "plain"],
-  ["live-migrate", { kind: "silent" }, "plain"],
-])("a destination of a %s that does not start, while the source's guest is %j", async (kind, there, meaning) => {
+const silent: GuestLook = { kind: "silent" };
+const kept = {
+  ...{ kind: "start-refused", step: 4 },
+  reason: expect.stringMatching(/^Waiting: host-2 .* cannot: no luck\. host-1 is silent, .* host-2 is kept/),
+};
+test.each<[OperationKind, GuestLook, unknown, { tries?: number; lacksContent?: true }]>([
+  ["live-migrate", absent, stranded, {}],
+  ["resize", absent, stranded, {}],
+  ["rebuild", absent, "plain", {}],
+  ["live-migrate", stopped, "plain", {}],
+  ["live-migrate", absent, stranded, { tries: 6, lacksContent: true }],
+  ["live-migrate", silent, "unclear", { tries: 5 }],
+  ["live-migrate", silent, kept, { tries: 6 }],
+  ["live-migrate", silent, "unclear", { tries: 5, lacksContent: true }],
+  ["live-migrate", silent, "plain", { tries: 6, lacksContent: true }],
+  ["migrate", silent, kept, { tries: 6 }],
+  ["migrate", silent, "plain", { tries: 6, lacksContent: true }],
+  ["rebuild", silent, "plain", {}],
+])("a destination of a %s that does not start, while the source's guest is %j", async (kind, there, meaning, how) => {
   const guests = looking((host) => (host === source.host ? there : prepared));
-  const asked = { ...handOver, ask: "start-destination", place: destination } as const;
+  const asked = { ...handOver, ask: "start-destination", place: destination, ...how } as const;
   expect(await meaningOfRefusal({ ...facts, kind }, asked, guests)).toEqual(meaning);
 });

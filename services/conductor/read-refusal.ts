@@ -1,8 +1,9 @@
-import { describeForgotten, describeOutdated, describeStranded } from "../../core/tasks/describe-wait.ts";
+import { describeForgotten, describeKept, describeOutdated, describeStranded } from "../../core/tasks/describe-wait.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { givesContent, isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
+import type { Stage } from "../../core/tasks/operation-routes.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
 import { GuestState } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
@@ -11,14 +12,50 @@ import type { AskedGuest } from "./operation-orders.ts";
 /** After so many refusals of a source that has no guest, half a minute, a silent destination is no longer awaited. A restarted conductor hears of its hosts in a few seconds. */
 const EMPTY_TRIES_MAX = 9;
 
-/** An order that the host of `place` has refused for the reason `failed`. */
-type Refused = AskedGuest & { readonly failed: string };
+/**
+ * After so many refusals of a destination whose source is silent, about six seconds, it counts as one that waits. QEMU may need some seconds to take over memory that has arrived, and a conductor that was
+ * restarted to hear of the source, so a destination that lacks something is not believed before that either.
+ */
+const UNHEARD_TRIES_MAX = 6;
+
+/** An order that the host of `place` has refused for the reason `failed`. `lacksContent`: the guest still waits for what the source was to hand over. */
+type Refused = AskedGuest & { readonly failed: string; readonly lacksContent: boolean };
 type LookAt = (place: PlaceOf) => Promise<GuestLook>;
 type Meaning = OperationEvent | "plain" | "unclear";
+
+/** At these stages a refusal of Cinder or Neutron leaves a guest as the host's own would, so the server's guests are looked at first. */
+export const LEFT_ON_WORD: readonly Stage[] = ["recalling", "starting"];
 
 /** The guest of an operation's server at a place. */
 export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "attemptId">): LookedAt {
   return { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
+}
+
+/** The parts of an operation's run that act on the meaning of a refusal. */
+interface RefusedRun {
+  /** Whether the operation still waits for the answer. */
+  isWanted(): boolean;
+  /** The refusal is the host's answer. */
+  answered(): void;
+  /** Gives the order again, later. `startInDoubt`: operators are told that the host may run the guest. */
+  askAgain(tell: "startInDoubt" | null): void;
+  step(event: OperationEvent): void;
+}
+
+/** Acts on a refused order by its meaning, because the guest may have obeyed later orders than the database knows of. Rejects when the conductor stops. */
+export async function actOnRefusal(
+  facts: OperationFacts,
+  refused: Refused,
+  guests: { look(name: LookedAt): Promise<GuestLook> },
+  run: RefusedRun,
+): Promise<void> {
+  const meaning = await meaningOfRefusal(facts, refused, guests);
+  if (!run.isWanted()) return;
+  if (meaning === "plain") return run.answered();
+  // Until the deadline of a hand-over. About a start until the host says whether the guest runs, or it is certain that the guest is not needed.
+  if (meaning === "unclear" || meaning.kind === "start-refused")
+    run.askAgain(refused.ask === "hand-over" ? null : "startInDoubt");
+  if (meaning !== "unclear") run.step(meaning);
 }
 
 /**
@@ -94,10 +131,19 @@ function meaningOfSilence(facts: OperationFacts, refused: Refused, { host }: Pla
   return stranded(facts, { ...refused, failed: `${host} is silent` });
 }
 
-/** A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. */
+/**
+ * A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. If the source is silent, it may hold that, and may be able to start
+ * later, unless it says that it still waits for what the source was to hand over. An agent of an older version does not say that.
+ */
 async function meaningOfNoStart(facts: OperationFacts, refused: Refused, lookAt: LookAt): Promise<Meaning> {
   if (facts.source === null || !givesContent(facts.kind)) return "plain";
-  return (await lookAt(facts.source)).kind === "absent" ? stranded(facts, refused) : "plain";
+  const source = (await lookAt(facts.source)).kind;
+  if (source === "absent") return stranded(facts, refused);
+  if (source === "found") return "plain";
+  if (refused.tries < UNHEARD_TRIES_MAX) return "unclear";
+  const { step, selection, failed, lacksContent } = refused;
+  if (lacksContent) return "plain";
+  return { kind: "start-refused", step, reason: keptReason(describeKept(facts, selection, failed)) };
 }
 
 /**

@@ -5,7 +5,7 @@ import { FakeMemory } from "../../services/compute-agent/fake-memory.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
+import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
 /** The product's own waits, of a second and more, dominate these tests. */
 const SPEED = 8;
@@ -14,6 +14,7 @@ const WAITS = "host-0 was ordered to hand the server over to host-1, but is sile
 let cell: SmallCell;
 let memory: FakeMemory;
 let agents: AgentProcess[];
+let conductor: ConductorProcess;
 let disks: MemoryDisk[];
 beforeEach(async () => {
   cell = await new SmallCell({ speed: SPEED }).open();
@@ -23,9 +24,14 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
+async function startConductor(index: number): Promise<void> {
+  conductor = await cell.startConductor(index, { unseenMs: 500 * SPEED });
+}
+
 async function startAgent(host: number): Promise<void> {
   const [disk, before] = [disks[host], memory.over.bind(memory)];
-  agents[host] = await cell.startAgent({ id: `agent-${host}`, hosts: [host], before, ...(disk && { disk }) });
+  const agent = { id: `agent-${host}`, hosts: [host], conductors: [1, 2] };
+  agents[host] = await cell.startAgent({ ...agent, before, ...(disk && { disk }) });
 }
 
 const agentOf = (host: number): AgentProcess => {
@@ -69,7 +75,7 @@ const ended = () =>
 
 /** A live migration of server 1 from host-0 to host-1 whose source falls silent. */
 async function interrupted(when: "before" | "after"): Promise<void> {
-  await cell.startConductor(1, { unseenMs: 500 * SPEED });
+  await startConductor(1);
   for (const host of [0, 1]) await startAgent(host);
   await cell.hostsUp(2);
   await cell.boot(1, [0]);
@@ -98,6 +104,52 @@ describe("a live migration whose source falls silent when it has handed over", (
     expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
     await runs(1);
     expect(await migration()).toMatchObject({ status: "completed", note: "" });
+  });
+});
+
+describe("a live migration whose destination has received everything and refuses to start, while its source is silent", () => {
+  /** The destination's guest cannot start for another reason than that it lacks something. Returns what makes it able to. */
+  function refusesToStart(): () => void {
+    const { driver } = agentOf(1);
+    const really = driver.start.bind(driver);
+    driver.start = () => Promise.reject(new Error("the guest's firmware is broken"));
+    return () => {
+      driver.start = really;
+    };
+  }
+  const told = () =>
+    eventually("the wait", async () => (await migration()).note.includes("firmware is broken"), { withinMs: 20_000 });
+
+  test("is kept when an operator has forced the source down, and starts as soon as it can", async () => {
+    await interrupted("after");
+    const repair = refusesToStart();
+    await fence();
+    await told();
+    expect(await cell.server(1)).toMatchObject({ status: "ERROR", host: "host-1" });
+    expect(cell.existsOn(1)).toContain("host-1");
+    repair();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-1" });
+    await runs(1);
+    expect(await migration()).toMatchObject({ status: "completed", note: "" });
+  });
+
+  test("is kept by the next conductor, too, and left when the source is back with its guest", async () => {
+    await interrupted("after");
+    refusesToStart();
+    await fence();
+    await told();
+    await conductor.kill();
+    const before = (await cell.server(1)).revision;
+    await startConductor(2);
+    await eventually("the note of the next conductor", async () => (await cell.server(1)).revision > before, {
+      withinMs: 20_000,
+    });
+    expect(cell.existsOn(1)).toContain("host-1");
+    await cell.store.hostAdmin().setForcedDown("host-0", false);
+    agentOf(0).reconnect();
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+    await only(0);
   });
 });
 

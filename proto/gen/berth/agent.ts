@@ -386,7 +386,14 @@ export interface OrderReport {
   /** Empty when the order was carried out, otherwise why it failed. */
   failed: string;
   /** As in AttemptReport: the functions with which a guest was started. */
-  devices?: PortDevices | undefined;
+  devices?:
+    | PortDevices
+    | undefined;
+  /**
+   * Only for an order that failed: the guest still waits for what another host was to hand over, so it is not whole. Absent if it is, if the host
+   * cannot tell, and from an agent of an older version.
+   */
+  lacksContent?: boolean | undefined;
 }
 
 /** Lets the prepared guest run. It is sent only after the cell's database names this host and attempt as the server's home. */
@@ -3537,7 +3544,15 @@ export const TransferredBytes: MessageFns<TransferredBytes> = {
 };
 
 function createBaseOrderReport(): OrderReport {
-  return { host: "", serverUuid: "", attemptId: "", orderId: "", failed: "", devices: undefined };
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    orderId: "",
+    failed: "",
+    devices: undefined,
+    lacksContent: undefined,
+  };
 }
 
 export const OrderReport: MessageFns<OrderReport> = {
@@ -3559,6 +3574,9 @@ export const OrderReport: MessageFns<OrderReport> = {
     }
     if (message.devices !== undefined) {
       PortDevices.encode(message.devices, writer.uint32(50).fork()).join();
+    }
+    if (message.lacksContent !== undefined) {
+      writer.uint32(56).bool(message.lacksContent);
     }
     return writer;
   },
@@ -3624,6 +3642,14 @@ export const OrderReport: MessageFns<OrderReport> = {
             message.devices = PortDevices.decode(reader, reader.uint32());
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.lacksContent = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3649,6 +3675,7 @@ export const OrderReport: MessageFns<OrderReport> = {
     message.devices = (object.devices !== undefined && object.devices !== null)
       ? PortDevices.fromPartial(object.devices)
       : undefined;
+    message.lacksContent = object.lacksContent ?? undefined;
     return message;
   },
 };

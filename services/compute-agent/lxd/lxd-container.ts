@@ -1,7 +1,7 @@
 import type { LxdClient, LxdOperation } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
-import type { FoundPower } from "../driver.ts";
+import { type FoundPower, NotArrivedError } from "../driver.ts";
 import { OWN_KEYS } from "./container-of-server.ts";
 
 /** LXD's own description of a container. */
@@ -75,7 +75,7 @@ export class LxdContainer {
     }
     if (status === "Frozen") return this.#setState("unfreeze", { signal });
     if (config[OWN_KEYS.receives] !== undefined)
-      throw new LxdError("refused", "the disk of the guest has not arrived on this host");
+      throw new NotArrivedError("the disk of the guest has not arrived on this host");
     const over = { [OWN_KEYS.handedTo]: "", [OWN_KEYS.received]: "", [OWN_KEYS.listens]: "" };
     await this.change({ [OWN_KEYS.hasRun]: "true", [OWN_KEYS.runsIn]: bootId(), ...over });
     try {

@@ -20,6 +20,7 @@ import { FINISHING, STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
+import { refuseWithoutMemory } from "./refuse-without-memory.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely. */
@@ -85,8 +86,7 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
       );
     default:
       // A boot would lose what the guest was doing, and the source still has it.
-      if (guest.record.receives === "memory")
-        throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
+      refuseWithoutMemory(guest, state);
       return boot(guest, control);
   }
 }
@@ -161,8 +161,7 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
     else await forgetSuspend(guest);
     return;
   }
-  if (guest.record.receives === "memory")
-    throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
+  refuseWithoutMemory(guest, state);
   if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
   await forgetSuspend(guest);
   await guest.execute("stop");
