@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { Agent, request } from "undici";
+import type { Agent } from "undici";
 
 /** No answer came in time, or it broke off. The message holds no URL, header or body, since these may contain tokens. */
 export class UnansweredError extends Error {
@@ -30,16 +30,15 @@ export class AnswerTooLargeError extends Error {
  * headers, and between two parts of its body).
  */
 export class HttpExchange {
-  readonly #agent: Agent;
+  readonly #connectionsMax: number;
+  readonly #timeoutMs: number;
+  /** Made with the first request: a process that never asks anybody starts sooner without undici. */
+  #agent: Agent | null = null;
+  #isClosed = false;
 
   constructor(options: { readonly connectionsMax: number; readonly timeoutMs: number }) {
-    const { connectionsMax, timeoutMs } = options;
-    this.#agent = new Agent({
-      connections: connectionsMax,
-      headersTimeout: timeoutMs,
-      bodyTimeout: timeoutMs,
-      connect: { timeout: timeoutMs },
-    });
+    this.#connectionsMax = options.connectionsMax;
+    this.#timeoutMs = options.timeoutMs;
   }
 
   /**
@@ -62,8 +61,10 @@ export class HttpExchange {
     patience: { readonly headersTimeout?: number } = {},
   ): Promise<ExchangeAnswer<Readable>> {
     const { url, method, headers, body } = question;
+    const { Agent, request } = await import("undici");
     try {
-      const response = await request(url, { method, headers, body, dispatcher: this.#agent, signal, ...patience });
+      const dispatcher = this.#agentOf(Agent);
+      const response = await request(url, { method, headers, body, dispatcher, signal, ...patience });
       return { status: response.statusCode, headers: singleHeaders(response.headers), body: response.body };
     } catch (error) {
       throw noAnswer(error);
@@ -72,7 +73,19 @@ export class HttpExchange {
 
   /** Breaks off what is under way. */
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    this.#isClosed = true;
+    await this.#agent?.destroy();
+  }
+
+  #agentOf(Made: typeof Agent): Agent {
+    if (this.#isClosed) throw Object.assign(new Error("the exchange is closed"), { code: "CLOSED" });
+    this.#agent ??= new Made({
+      connections: this.#connectionsMax,
+      headersTimeout: this.#timeoutMs,
+      bodyTimeout: this.#timeoutMs,
+      connect: { timeout: this.#timeoutMs },
+    });
+    return this.#agent;
   }
 }
 

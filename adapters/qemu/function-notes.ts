@@ -1,7 +1,8 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { Type } from "typebox";
-import { Value } from "typebox/value";
+import type { Static } from "typebox";
+import { firstFault } from "../../runtime/first-fault.ts";
+import { PlainType } from "../../runtime/plain-type.ts";
 
 /** For which guest, and for which of its ports, a virtual function was set last. */
 export interface FunctionNote {
@@ -13,14 +14,14 @@ export interface FunctionNote {
   readonly formerMacs?: readonly string[] | undefined;
 }
 
-const Text = Type.String({ maxLength: 4_096 });
-const Notes = Type.Object({
-  version: Type.Literal(1),
+const Text = PlainType.String({ maxLength: 4_096 });
+const Notes = PlainType.Object({
+  version: PlainType.Literal(1),
   /** The boot of the host in which the functions were set. A host that restarts forgets what its cards were told. */
   boot: Text,
-  functions: Type.Record(
+  functions: PlainType.Record(
     Text,
-    Type.Object({ dir: Text, portId: Text, mac: Text, formerMacs: Type.Optional(Type.Array(Text)) }),
+    PlainType.Object({ dir: Text, portId: Text, mac: Text, formerMacs: PlainType.Optional(PlainType.Array(Text)) }),
   ),
 });
 
@@ -98,7 +99,9 @@ const textOf = ({ dir, portId, mac, formerMacs = [] }: FunctionNote) => [dir, po
 function notesIn(path: string, boot: string): Readonly<Record<string, FunctionNote>> {
   try {
     const read: unknown = JSON.parse(readFileSync(path, "utf8"));
-    return Value.Check(Notes, read) && read.boot === boot ? read.functions : {};
+    if (firstFault(Notes, read) !== null) return {};
+    const notes = read as Static<typeof Notes>;
+    return notes.boot === boot ? notes.functions : {};
   } catch {
     return {};
   }

@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import {
   type Context,
   defaultTextMapGetter,
@@ -8,20 +9,27 @@ import {
   TraceFlags,
   trace,
 } from "@opentelemetry/api";
-import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import type { W3CTraceContextPropagator } from "@opentelemetry/core";
 
 /** Headers as NATS messages, HTTP requests and gRPC messages carry them, with names in lower case. */
 export type Carrier = Readonly<Record<string, string | string[] | undefined>>;
 
-const w3c = new W3CTraceContextPropagator();
+const load = createRequire(import.meta.url);
+let propagator: W3CTraceContextPropagator | null = null;
 const emptyCarrier: Readonly<Record<string, string>> = Object.freeze({});
 
 /** The headers (`traceparent`, and `tracestate` when there is one) that make a span the parent of the work on the other side. */
 export function carrierOf(span: Span): Readonly<Record<string, string>> {
   if (!isSpanContextValid(span.spanContext())) return emptyCarrier;
   const carrier: Record<string, string> = {};
-  w3c.inject(trace.setSpan(ROOT_CONTEXT, span), carrier, defaultTextMapSetter);
+  w3c().inject(trace.setSpan(ROOT_CONTEXT, span), carrier, defaultTextMapSetter);
   return carrier;
+}
+
+/** Loaded with the first trace, since most processes never see one. */
+function w3c(): W3CTraceContextPropagator {
+  propagator ??= new (load("@opentelemetry/core") as typeof import("@opentelemetry/core")).W3CTraceContextPropagator();
+  return propagator;
 }
 
 /** The span's `traceparent`, for messages that have a field for it. Empty when nothing is traced. */
@@ -32,7 +40,7 @@ export function traceparentOf(span: Span): string {
 /** The trace context in the headers. When they are missing or malformed, the context belongs to no trace. */
 export function contextOf(carrier: Carrier): Context {
   if (carrier.traceparent === undefined || carrier.traceparent === "") return ROOT_CONTEXT;
-  return w3c.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
+  return w3c().extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
 }
 
 /** The trace context in a message's own field. An empty field means no trace. */

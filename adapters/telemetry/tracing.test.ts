@@ -5,14 +5,15 @@ import { SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { carrierOf, contextOf, contextOfTraceparent, traceparentOf } from "./propagation.ts";
-import { inSpan, inSpanEach, noTracing, startTracing, type Tracing } from "./tracing.ts";
+import { startTracing } from "./start-tracing.ts";
+import { inSpan, inSpanEach, noTracing, type Tracing } from "./tracing.ts";
 
 describe("enabled tracing", () => {
   let exporter: InMemorySpanExporter;
   let tracing: Tracing;
-  beforeEach(() => {
+  beforeEach(async () => {
     exporter = new InMemorySpanExporter();
-    tracing = startTracing({ service: "berth-test", instance: "i1", exportTo: exporter });
+    tracing = await startTracing({ service: "berth-test", instance: "i1", exportTo: exporter });
   });
   afterEach(() => tracing.close());
   const finished = () => exporter.getFinishedSpans();
@@ -33,7 +34,7 @@ describe("enabled tracing", () => {
 
   test("continues the trace in another process by the headers of a message", async () => {
     const other = new InMemorySpanExporter();
-    const otherTracing = startTracing({ service: "other", exportTo: other });
+    const otherTracing = await startTracing({ service: "other", exportTo: other });
     let headers: Readonly<Record<string, string>> = {};
     await inSpan(tracing, "send", { kind: SpanKind.PRODUCER }, (span) => {
       headers = carrierOf(span);
@@ -90,7 +91,7 @@ describe("enabled tracing", () => {
 
 describe("disabled tracing", () => {
   test("runs everything, and sends no header", async () => {
-    const tracing = startTracing({ service: "berth-test", exportTo: null });
+    const tracing = await startTracing({ service: "berth-test", exportTo: null });
     expect(tracing).toBe(noTracing);
     expect(await inSpan(tracing, "a", {}, (span) => carrierOf(span))).toEqual({});
     expect(await inSpanEach(tracing, "b", [{}, {}], async (spans) => spans.map(traceparentOf))).toEqual(["", ""]);
@@ -112,7 +113,7 @@ describe("a collector", () => {
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
     const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const tracing = startTracing({ service: "berth-test", exportTo: `${base}/otlp` });
+    const tracing = await startTracing({ service: "berth-test", exportTo: `${base}/otlp` });
     await inSpan(tracing, "exported span", {}, () => {});
     await tracing.flush();
     expect(received.map(({ path }) => path)).toEqual(["/otlp/v1/traces"]);
@@ -123,7 +124,7 @@ describe("a collector", () => {
   });
 
   test("does not keep anybody from working or from ending when it is absent", async () => {
-    const tracing = startTracing({ service: "berth-test", exportTo: "http://127.0.0.1:1" });
+    const tracing = await startTracing({ service: "berth-test", exportTo: "http://127.0.0.1:1" });
     expect(await inSpan(tracing, "lost", {}, () => "done")).toBe("done");
     await tracing.close();
     await tracing.close();

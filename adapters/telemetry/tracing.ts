@@ -5,29 +5,11 @@ import {
   INVALID_SPAN_CONTEXT,
   type Link,
   type Span,
-  SpanKind,
+  type SpanKind,
   SpanStatusCode,
-  type Tracer,
   trace,
 } from "@opentelemetry/api";
-import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import { resourceFromAttributes } from "@opentelemetry/resources";
-import {
-  BasicTracerProvider,
-  BatchSpanProcessor,
-  SimpleSpanProcessor,
-  type SpanProcessor,
-} from "@opentelemetry/sdk-trace-base";
-
-type SpanExporter = ConstructorParameters<typeof SimpleSpanProcessor>[0];
-
-/** Maximum number of spans that wait for export. More are dropped. At 10,000 spans/s this covers the exporter's pause of 2 s. */
-const queuedSpansMax = 20_000;
-const exportPauseMs = 1_000;
-const exportMsMax = 10_000;
-/** How long a collector that does not answer may delay the end of the process. */
-const closeMsMax = 3_000;
+import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
 
 export interface TracingOptions {
   /** `service.name`: berth-api, berth-scheduler, … */
@@ -74,55 +56,6 @@ export const noTracing: Tracing = {
   flush: async () => {},
   close: async () => {},
 };
-
-/** Starts the tracing of one service. Several services of one process do not mix, because each has its own resource and exporter. */
-export function startTracing(options: TracingOptions): Tracing {
-  if (options.exportTo === null) return noTracing;
-  // The first context manager of the process stays. It is the same for all services.
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  const resource = resourceFromAttributes({
-    "service.name": options.service,
-    ...(options.instance === undefined ? {} : { "service.instance.id": options.instance }),
-    ...(options.version === undefined ? {} : { "service.version": options.version }),
-  });
-  const provider = new BasicTracerProvider({ resource, spanProcessors: [processorFor(options.exportTo)] });
-  return tracingOver(provider, provider.getTracer("berth"));
-}
-
-function processorFor(exportTo: string | SpanExporter): SpanProcessor {
-  if (typeof exportTo !== "string") return new SimpleSpanProcessor(exportTo);
-  const exporter = new OTLPTraceExporter({
-    url: new URL("v1/traces", exportTo.endsWith("/") ? exportTo : `${exportTo}/`).href,
-    timeoutMillis: exportMsMax,
-  });
-  return new BatchSpanProcessor(exporter, {
-    maxQueueSize: queuedSpansMax,
-    maxExportBatchSize: 2_000,
-    scheduledDelayMillis: exportPauseMs,
-    exportTimeoutMillis: exportMsMax,
-  });
-}
-
-function tracingOver(provider: BasicTracerProvider, tracer: Tracer): Tracing {
-  let closing: Promise<void> | undefined;
-  return {
-    enabled: true,
-    start(name, { parent, kind = SpanKind.INTERNAL, attributes = {}, links = [] } = {}) {
-      const under =
-        parent === undefined ? context.active() : isSpan(parent) ? trace.setSpan(context.active(), parent) : parent;
-      return tracer.startSpan(name, { kind, attributes, links: [...links] }, under);
-    },
-    flush: () => provider.forceFlush(),
-    close() {
-      closing ??= within(closeMsMax, provider.shutdown());
-      return closing;
-    },
-  };
-}
-
-function isSpan(parent: Context | Span): parent is Span {
-  return "spanContext" in parent;
-}
 
 /**
  * Runs `run` with a new span as the active one, and ends the span with the outcome. An error of `run` is recorded in the span and rethrown.
@@ -173,16 +106,4 @@ export function failSpan(span: Span, error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
   span.setStatus({ code: SpanStatusCode.ERROR, message });
   if (error instanceof Error) span.recordException(error);
-}
-
-function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, limitMs);
-    work
-      .catch(() => {})
-      .finally(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-  });
 }

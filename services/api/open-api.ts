@@ -35,7 +35,7 @@ import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
-import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
@@ -96,7 +96,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const opened = records.map((cell) => openCell(cell, logger, closers));
     const registry = createRegistry({ service: "api" });
     registerFollowerMetrics(registry, opened);
-    const tracing = startTracing({ service: "berth-api", exportTo: otlpEndpoint });
+    const tracing = await startTracing({ service: "berth-api", exportTo: otlpEndpoint });
     closers.push(() => tracing.close());
     const cells = opened.map((one) => one.port);
     const access = await openAccess(settings, logger);

@@ -1,90 +1,95 @@
 import { readFileSync } from "node:fs";
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
 import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
 import type { NodeFacts } from "../../core/ledger/hypervisor-facts.ts";
 import type { HypervisorReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
+import { firstFault } from "../../runtime/first-fault.ts";
+import { PlainType } from "../../runtime/plain-type.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
-import { firstFault } from "./first-fault.ts";
 
-const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
-const Count = (minimum: number) => Type.Integer({ minimum, maximum: 2_147_483_647 });
+const Uuid = PlainType.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
+const Count = (minimum: number) => PlainType.Integer({ minimum, maximum: 2_147_483_647 });
 
-const Ratio = Type.Number({ exclusiveMinimum: 0, maximum: 3.40282e38 });
+const Ratio = PlainType.Number({ exclusiveMinimum: 0, maximum: 3.40282e38 });
 
 /** Has the fields of the Placement API's inventory record, with the same defaults. */
-const InventoryConfig = Type.Object(
+const InventoryConfig = PlainType.Object(
   {
     total: Count(1),
-    reserved: Type.Optional(Count(0)),
-    min_unit: Type.Optional(Count(1)),
-    max_unit: Type.Optional(Count(1)),
-    step_size: Type.Optional(Count(1)),
-    allocation_ratio: Type.Optional(Ratio),
+    reserved: PlainType.Optional(Count(0)),
+    min_unit: PlainType.Optional(Count(1)),
+    max_unit: PlainType.Optional(Count(1)),
+    step_size: PlainType.Optional(Count(1)),
+    allocation_ratio: PlainType.Optional(Ratio),
     /** The ratio of an inventory that the cell does not know yet. It keeps the ratio that it has then. */
-    initial_allocation_ratio: Type.Optional(Ratio),
+    initial_allocation_ratio: PlainType.Optional(Ratio),
   },
   { additionalProperties: false },
 );
 const offer = {
   /** Derived from the name when it is left out, so that it is the same after each restart. */
-  uuid: Type.Optional(Uuid),
-  inventories: Type.Optional(Type.Record(Type.String({ pattern: "^[A-Z0-9_]+$" }), InventoryConfig)),
-  traits: Type.Optional(Type.Array(Type.String({ pattern: "^[A-Z0-9_]+$" }))),
+  uuid: PlainType.Optional(Uuid),
+  inventories: PlainType.Optional(PlainType.Record(PlainType.String({ pattern: "^[A-Z0-9_]+$" }), InventoryConfig)),
+  traits: PlainType.Optional(PlainType.Array(PlainType.String({ pattern: "^[A-Z0-9_]+$" }))),
 };
-const GrandchildConfig = Type.Object(
-  { name: Type.String({ minLength: 1 }), ...offer },
+const GrandchildConfig = PlainType.Object(
+  { name: PlainType.String({ minLength: 1 }), ...offer },
   { additionalProperties: false },
 );
-const ChildConfig = Type.Object(
-  { name: Type.String({ minLength: 1 }), ...offer, children: Type.Optional(Type.Array(GrandchildConfig)) },
+const ChildConfig = PlainType.Object(
+  {
+    name: PlainType.String({ minLength: 1 }),
+    ...offer,
+    children: PlainType.Optional(PlainType.Array(GrandchildConfig)),
+  },
   { additionalProperties: false },
 );
 
-const Text = Type.String({ maxLength: 255 });
+const Text = PlainType.String({ maxLength: 255 });
 /** The host's hypervisor facts, under Nova's names. */
-const HypervisorConfig = Type.Object(
+const HypervisorConfig = PlainType.Object(
   {
-    type: Type.Optional(Text),
+    type: PlainType.Optional(Text),
     /** The version in Nova's encoding, in which 1.2.3 is 1002003. */
-    version: Type.Optional(Count(0)),
-    host_ip: Type.Optional(Text),
+    version: PlainType.Optional(Count(0)),
+    host_ip: PlainType.Optional(Text),
     /** Architecture, hypervisor type and VM mode. */
-    supported_instances: Type.Optional(Type.Array(Type.Tuple([Text, Text, Text]), { maxItems: 100 })),
-    metrics: Type.Optional(Type.Record(Text, Type.Number())),
-    cpu_info: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    supported_instances: PlainType.Optional(PlainType.Array(PlainType.Tuple([Text, Text, Text]), { maxItems: 100 })),
+    metrics: PlainType.Optional(PlainType.Record(Text, PlainType.Number())),
+    cpu_info: PlainType.Optional(PlainType.Record(PlainType.String(), PlainType.Unknown())),
     /** Flags of the CPUs that guests can have here. The root provider gets their traits. */
-    guest_cpu_flags: Type.Optional(Type.Array(Text, { maxItems: 2_000 })),
+    guest_cpu_flags: PlainType.Optional(PlainType.Array(Text, { maxItems: 2_000 })),
   },
   { additionalProperties: false },
 );
 
 /** A host that is a bare metal node of the fake driver. */
-const MetalConfig = Type.Object(
+const MetalConfig = PlainType.Object(
   {
     /** Why the node is in maintenance. Absent while it is not. */
-    maintenance: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    maintenance: PlainType.Optional(PlainType.String({ minLength: 1, maxLength: 255 })),
     /** How long its cleaning after a server takes. */
-    clean_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400_000 })),
+    clean_ms: PlainType.Optional(PlainType.Number({ minimum: 0, maximum: 86_400_000 })),
     /** How many of its first cleanings fail. */
-    clean_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    clean_failures: PlainType.Optional(PlainType.Integer({ minimum: 0 })),
   },
   { additionalProperties: false },
 );
 
 /** One host: its name, what its root provider offers, and the providers below it (NUMA nodes, GPUs), at most two levels. */
-export const HostConfig = Type.Object(
+export const HostConfig = PlainType.Object(
   {
-    name: Type.String({ pattern: "^[A-Za-z0-9._-]{1,200}$" }),
+    name: PlainType.String({ pattern: "^[A-Za-z0-9._-]{1,200}$" }),
     ...offer,
-    children: Type.Optional(Type.Array(ChildConfig)),
-    hypervisor: Type.Optional(HypervisorConfig),
+    children: PlainType.Optional(PlainType.Array(ChildConfig)),
+    hypervisor: PlainType.Optional(HypervisorConfig),
     /** How many builds may run at a time. The others wait. */
-    build_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+    build_limit: PlainType.Optional(PlainType.Integer({ minimum: 1, maximum: 10_000 })),
     /** How the fake driver behaves on this host. */
-    fake: Type.Optional(FakeScript),
-    bare_metal: Type.Optional(MetalConfig),
+    fake: PlainType.Optional(FakeScript),
+    bare_metal: PlainType.Optional(MetalConfig),
   },
   { additionalProperties: false },
 );
@@ -99,7 +104,10 @@ export type ProviderConfig = Pick<HostConfig, "name" | "uuid" | "inventories" | 
   readonly children?: readonly ProviderConfig[];
 };
 
-const HostsFile = Type.Object({ hosts: Type.Array(HostConfig, { minItems: 1 }) }, { additionalProperties: false });
+const HostsFile = PlainType.Object(
+  { hosts: PlainType.Array(HostConfig, { minItems: 1 }) },
+  { additionalProperties: false },
+);
 
 /** Reads `{"hosts": […]}` from a JSON file. Throws a SettingsError with one line that names the file and the place of the fault. */
 export function readHostsFile(path: string): readonly HostConfig[] {

@@ -12,8 +12,8 @@ export function runComputeAgent(argv: readonly string[]): Promise<number> {
     name: "compute-agent",
     argv,
     declaration: agentDeclaration,
-    create: (context) => {
-      agent = openAgent(context, {
+    create: async (context) => {
+      agent = await openAgent(context, {
         otlpEndpoint: otlpEndpointIn(process.env),
         crash: () => process.kill(process.pid, "SIGKILL"),
       });

@@ -1,24 +1,25 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { type Static, Type } from "typebox";
+import type { Static } from "typebox";
+import { firstFault } from "../../runtime/first-fault.ts";
+import { PlainType } from "../../runtime/plain-type.ts";
 import { SettingsError } from "../../runtime/settings.ts";
-import { firstFault } from "./first-fault.ts";
 import { syncDirectory } from "./sync-directory.ts";
 
 /** What a bare metal node has gone through. */
-const NodeState = Type.Object({
+const NodeState = PlainType.Object({
   /** The guests of the server that has the node. A server that is rebuilt there has two. */
-  users: Type.Array(Type.Object({ serverUuid: Type.String(), attemptId: Type.String() })),
-  isCleaning: Type.Boolean(),
+  users: PlainType.Array(PlainType.Object({ serverUuid: PlainType.String(), attemptId: PlainType.String() })),
+  isCleaning: PlainType.Boolean(),
   /** Why its last cleaning failed. Empty if it did not. */
-  failure: Type.String(),
+  failure: PlainType.String(),
   /** Whether the node has had a maintenance of the hosts file since then. */
-  sawMaintenance: Type.Boolean(),
+  sawMaintenance: PlainType.Boolean(),
   /** How often its cleaning has ended. */
-  cleanings: Type.Integer(),
+  cleanings: PlainType.Integer(),
 });
 export type NodeState = Static<typeof NodeState>;
-const Nodes = Type.Record(Type.String(), NodeState);
+const Nodes = PlainType.Record(PlainType.String(), NodeState);
 type NodeStates = Static<typeof Nodes>;
 
 /** Where the states of nodes are kept. */

@@ -3,7 +3,7 @@ import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import { createGrpcDialer } from "../../adapters/grpc/grpc-dialer.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
-import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
@@ -24,21 +24,21 @@ export interface AgentProcess extends Service {
 }
 
 /** `crash` ends the process at once, like `kill -9`. A script of the fake driver may call it. */
-export function openAgent(
+export async function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
   surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },
-): AgentProcess {
+): Promise<AgentProcess> {
   const clock = systemClock;
   const loseConnections = () => agent.loseConnections();
   const { crash } = surroundings;
-  const opened = openDriver(options, { clock, logger, crash, loseConnections });
+  const opened = await openDriver(options, { clock, logger, crash, loseConnections });
   const { driver, source } = opened;
   const { hosts, warnings } = source.look();
   for (const warning of warnings)
     logger.warn({ warning }, "a value of the host is unknown or doubtful, as the warning says");
   const { agentId, buildLimit, conductors } = options;
   const { resumeGuests: resumesGuests } = options;
-  const tracing = startTracing({
+  const tracing = await startTracing({
     service: "berth-compute-agent",
     instance: agentId,
     exportTo: surroundings.otlpEndpoint,

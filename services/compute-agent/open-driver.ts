@@ -1,18 +1,14 @@
 import { join } from "node:path";
-import { refuseMissingTools } from "../../adapters/qemu/refuse-missing-tools.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Driver } from "./driver.ts";
-import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 import { hostsOfNodes, hostsWithoutNodes, reserved } from "./hosts-of-nodes.ts";
 import type { GuestName } from "./journal.ts";
 import type { LxdDriver } from "./lxd/lxd-driver.ts";
-import { openLxdDriver } from "./lxd/open-lxd-driver.ts";
 import { MetalNodes } from "./metal-nodes.ts";
 import { fileNodeStore } from "./node-store.ts";
-import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
 import type { QemuDriver } from "./qemu/qemu-driver.ts";
 import { type AgentOptions, hostSourceOf } from "./settings.ts";
 
@@ -46,10 +42,12 @@ interface DriverSurroundings {
   readonly loseConnections: () => void;
 }
 
-/** Opens the driver that the settings name. */
-export function openDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
+/** Opens the driver that the settings name. The others are not loaded, since every start of an agent would take longer. */
+export async function openDriver(options: AgentOptions, surroundings: DriverSurroundings): Promise<OpenedDriver> {
   switch (options.driver) {
     case "qemu": {
+      const { refuseMissingTools } = await import("../../adapters/qemu/refuse-missing-tools.ts");
+      const { openQemuDriver } = await import("./qemu/open-qemu-driver.ts");
       refuseMissingTools();
       // Agents of several machines may share the directory of the guests, but not this one.
       const own = (name: string) => join(options.dataDir, `${options.agentId}.${name}.json`);
@@ -57,7 +55,7 @@ export function openDriver(options: AgentOptions, surroundings: DriverSurroundin
       return openReal(options, surroundings, (settings, more) => openQemuDriver(settings, { ...more, ...files }));
     }
     case "lxd":
-      return openReal(options, surroundings, openLxdDriver);
+      return openReal(options, surroundings, (await import("./lxd/open-lxd-driver.ts")).openLxdDriver);
     case "fake":
       return openFakeDriver(options, surroundings);
     default:
@@ -91,7 +89,8 @@ function openReal(
   return { driver, source, guests, close, ...(opened.ready && { ready: () => opened.ready?.() ?? Promise.resolve() }) };
 }
 
-function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
+async function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): Promise<OpenedDriver> {
+  const { FakeDriver } = await import("./fake-driver.ts");
   const { clock, logger, crash, loseConnections } = surroundings;
   const { seed, fakeByMetadata: byMetadata, agentId, dataDir } = options;
   const store = fileNodeStore(join(dataDir, `${agentId}.nodes.json`));

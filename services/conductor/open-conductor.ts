@@ -11,7 +11,7 @@ import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
-import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { addressText } from "../../runtime/address-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
@@ -44,7 +44,7 @@ export async function openConductor(
   const patience = new Patience({ logger, isTransient: isUnavailable });
   const onEvent = (event: { readonly kind: string }) => logger.info({ ...event }, "the connection to NATS has changed");
   const bus = createNatsBus({ url: options.natsUrl, name: about, onEvent });
-  const tracing = startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
+  const tracing = await startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
   const registry = createRegistry({ service: "conductor" });
   const listen = addressText(options.listen);
   const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });

@@ -23,7 +23,7 @@ import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
-import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
@@ -56,7 +56,7 @@ export interface SchedulerProcess extends Service {
 /** Connects in the background; everything else begins with `start`. Throws a SettingsError when a filter cannot be loaded. */
 export async function openScheduler(
   { settings: options, logger }: ServiceContext<SchedulerOptions>,
-  otlpEndpoint: string | null,
+  exportTo: string | null,
 ): Promise<SchedulerProcess> {
   const filters = await loadHostFilters(options.filters ?? []);
   const settings = schedulerSettings(options, randomUUID());
@@ -77,7 +77,7 @@ export async function openScheduler(
   const registry = createRegistry({ service: "scheduler" });
   const followers: WatchedFollower[] = [];
   registerFollowerMetrics(registry, followers);
-  const tracing = startTracing({ service: "berth-scheduler", instance: settings.schedulerId, exportTo: otlpEndpoint });
+  const tracing = await startTracing({ service: "berth-scheduler", instance: settings.schedulerId, exportTo });
   const cellBuses = new Map<NatsBus, string>();
   const openCell = async (record: CellRecord) => openSchedulerCell(record, { followers, cellBuses, logger });
   const scheduler = createScheduler(

@@ -109,7 +109,7 @@ async function agent(address: string, of: { readonly id: string; readonly hostsO
   ];
   const read = readSettings(agentDeclaration, { argv, env: {} });
   if (read.kind !== "settings") throw new Error("no settings");
-  const service = openAgent(
+  const service = await openAgent(
     { settings: read.settings, ...contextOf(log) },
     { otlpEndpoint: null, crash: () => expect.unreachable("the agent was told to crash") },
   );

@@ -1,6 +1,6 @@
 import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import { EventKind, TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
@@ -156,7 +156,9 @@ test("that hangs is failed by its host when its time is over, and goes to the al
 
 test("is one trace, from the message's headers through the conductor to the agent", async () => {
   const exporter = new InMemorySpanExporter();
-  const traced = await new SmallCell({ tracing: startTracing({ service: "berth-test", exportTo: exporter }) }).open();
+  const traced = await new SmallCell({
+    tracing: await startTracing({ service: "berth-test", exportTo: exporter }),
+  }).open();
   try {
     await traced.startConductor(1);
     await traced.startAgent({ id: "agent-1", hosts: [1] });

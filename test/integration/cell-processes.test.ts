@@ -76,7 +76,7 @@ describe("a cell with a real database, bus and network", () => {
     const argv = ["--agent-id=agent-1", ...given, "--hosts=4", "--fake-by-metadata"];
     const read = readSettings(agentDeclaration, { argv, env: {} });
     if (read.kind !== "settings") throw new Error("no settings");
-    const agent = openAgent({ settings: read.settings, ...context }, { otlpEndpoint: null, crash: () => {} });
+    const agent = await openAgent({ settings: read.settings, ...context }, { otlpEndpoint: null, crash: () => {} });
     await agent.start();
     return agent;
   }

@@ -38,7 +38,9 @@ describe.skipIf(skipped !== null)(
     });
 
     /** The driver of an agent with these settings, on a machine of its own. */
-    function driverWith(...more: readonly string[]): { readonly driver: Driver; readonly dir: QemuGuestsDir } {
+    async function driverWith(
+      ...more: readonly string[]
+    ): Promise<{ readonly driver: Driver; readonly dir: QemuGuestsDir }> {
       const dir = makeQemuGuestsDir();
       dirs.push(dir);
       const paths = ["--instances-path", dir.instancesPath, "--images-path", dir.images, "--data-dir", dir.path];
@@ -46,7 +48,7 @@ describe.skipIf(skipped !== null)(
       const read = readSettings(agentDeclaration, { argv: [...own, ...paths, ...more], env: {} });
       if (read.kind === "help") throw new Error("no help was asked for");
       const surroundings = { crash: () => {}, loseConnections: () => {} };
-      const opened = openDriver(read.settings, {
+      const opened = await openDriver(read.settings, {
         ...{ clock: systemClock, logger: pino({ level: "silent" }) },
         ...surroundings,
       });
@@ -72,7 +74,7 @@ describe.skipIf(skipped !== null)(
     }
 
     test("have the first model that has the CPU traits of their flavor, with the extra flags", async () => {
-      const { driver, dir } = driverWith(
+      const { driver, dir } = await driverWith(
         ...["--cpu-models", "qemu64,Cascadelake-Server,Nehalem,Westmere", "--cpu-model-extra-flags", "SSSE3,-popcnt"],
       );
       const cases = [
@@ -95,7 +97,7 @@ describe.skipIf(skipped !== null)(
     });
 
     test("stay in the control group of the agent, whose limits they share", async () => {
-      const { driver, dir } = driverWith();
+      const { driver, dir } = await driverWith();
       const order = orderOf(1, {});
       await driver.prepare(order, QUIET);
       const running = findRunningQemu(guestsOnDisk(dir.path, order.serverUuid)[0]?.dir ?? "");
@@ -108,8 +110,8 @@ describe.skipIf(skipped !== null)(
       ["another order of the models", ["--cpu-models", "Westmere,qemu64"], "host h2 prepared one with Westmere"],
       ["other flags", ["--cpu-models", "qemu64", "--cpu-model-extra-flags", "aes"], "prepared one with qemu64,+aes"],
     ])("move live to a host with %s only if their CPU stays the same", async (_, settings, refusal) => {
-      const here = driverWith("--cpu-models", "qemu64,Westmere");
-      const there = driverWith(...settings);
+      const here = await driverWith("--cpu-models", "qemu64,Westmere");
+      const there = await driverWith(...settings);
       const source = orderOf(1, {});
       const destination = orderOf(
         1,

@@ -1,19 +1,19 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { Type } from "typebox";
 import { guestCpuOffers } from "../../../adapters/qemu/guest-cpu-offers.ts";
 import { type CpuOffer, flagsOfOffers } from "../../../core/pinning/choose-cpu-model.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { firstFault } from "../../../runtime/first-fault.ts";
 import type { Logger } from "../../../runtime/logger.ts";
-import { firstFault } from "../first-fault.ts";
+import { PlainType } from "../../../runtime/plain-type.ts";
 
 const RETRY_MS = 30_000;
 const RETRY_MS_MAX = 1_800_000;
 
-const KeptFlags = Type.Object({
+const KeptFlags = PlainType.Object({
   /** The program and the settings that the flags belong to. */
-  of: Type.String({ maxLength: 10_000 }),
-  flags: Type.Array(Type.String({ maxLength: 100 }), { maxItems: 2_000 }),
+  of: PlainType.String({ maxLength: 10_000 }),
+  flags: PlainType.Array(PlainType.String({ maxLength: 100 }), { maxItems: 2_000 }),
 });
 
 /**
