@@ -5,6 +5,7 @@ test.each([
   ["web", "web"],
   ["My_Web Server.example", "my-web-server-example"],
   ["-web-", "web"],
+  ["Web-01-", "web-01"],
   ["日本é", "é"],
   ["!!!", "Server-u1"],
   ["x".repeat(80), "x".repeat(63)],

@@ -9,6 +9,8 @@ const FQDN_FROM_MINOR = 94;
 
 const LABEL = /^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$/;
 const LABEL_CHARACTERS_MAX = 63;
+/** A name of which a host name keeps all characters. */
+const PLAIN_NAME = /^[a-zA-Z0-9][a-zA-Z0-9-]*$/;
 const FQDN = /^[a-zA-Z0-9\-._]+$/;
 const FQDN_CHARACTERS_MAX = 255;
 /** Nova drops characters that Latin-1 does not have. */
@@ -42,7 +44,12 @@ const isDomainName = (text: string): boolean => text.length <= FQDN_CHARACTERS_M
 /** Returns the guest's host name: the one that was given, else one derived from the server's name as Nova does. */
 export function hostnameOf({ uuid, name, hostname }: Pick<ServerSpec, "uuid" | "name" | "hostname">): string {
   if (hostname !== "") return hostname;
-  const made = [...name]
+  const isPlain = name.length <= LABEL_CHARACTERS_MAX && PLAIN_NAME.test(name);
+  return withoutTrailing(isPlain ? name.toLowerCase() : reducedName(name), "-") || `Server-${uuid}`;
+}
+
+function reducedName(name: string): string {
+  return [...name]
     .filter((letter) => (letter.codePointAt(0) ?? 0) <= LATIN_1_MAX)
     .join("")
     .slice(0, LABEL_CHARACTERS_MAX)
@@ -50,5 +57,4 @@ export function hostnameOf({ uuid, name, hostname }: Pick<ServerSpec, "uuid" | "
     .replaceAll(/[^\p{L}\p{N}-]/gu, "")
     .toLowerCase()
     .replace(/^-+/, "");
-  return withoutTrailing(made, "-") || `Server-${uuid}`;
 }

@@ -4,7 +4,7 @@ const DIGITS = 8;
 
 /** Returns the reservation id of a call, derived from its request id so that it need not be stored. */
 export function reservationIdOf(requestId: string): string {
-  const bits = BigInt(`0x${requestId.replace(/[^0-9a-f]/g, "").slice(-HEX_DIGITS) || "0"}`);
+  const bits = Number.parseInt(requestId.replace(/[^0-9a-f]/g, "").slice(-HEX_DIGITS) || "0", 16);
   return `r-${bits.toString(36).padStart(DIGITS, "0").slice(-DIGITS)}`;
 }
 

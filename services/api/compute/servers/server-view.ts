@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Flavor, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
@@ -181,7 +181,8 @@ function addHostFields(view: ServerDetail, server: Server, minor: number): void 
   view["OS-EXT-SRV-ATTR:instance_name"] = instanceNameOf(server.uuid);
   if (minor < 3) return;
   view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
-  view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
+  // Later versions show it to everybody.
+  if (minor < HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
   view["OS-EXT-SRV-ATTR:launch_index"] = server.spec.launchIndex;
   view["OS-EXT-SRV-ATTR:kernel_id"] = server.spec.imageProperties.kernel_id ?? "";
   view["OS-EXT-SRV-ATTR:ramdisk_id"] = server.spec.imageProperties.ramdisk_id ?? "";
@@ -214,9 +215,5 @@ function addVersionedFields(
  * Nova.
  */
 export function hostIdOf(projectId: string, host: string | null): string {
-  return host === null || host === ""
-    ? ""
-    : createHash("sha224")
-        .update(projectId + host)
-        .digest("hex");
+  return host === null || host === "" ? "" : hash("sha224", projectId + host, "hex");
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { SecurityGroup } from "../../../../core/stores/security-groups.ts";
 
 export const DEFAULT_GROUP = "default";
@@ -20,6 +20,6 @@ export function defaultGroupOf(projectId: string): SecurityGroup {
 }
 
 function uuidOf(name: string): string {
-  const digest = createHash("sha1").update(name).digest("hex");
+  const digest = hash("sha1", name, "hex");
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-5${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`;
 }

@@ -12,7 +12,7 @@ import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
 import { canonicalRule } from "./canonical-rule.ts";
-import { DEFAULT_GROUP, defaultGroupOf } from "./default-security-group.ts";
+import { DEFAULT_GROUP, defaultGroupId, defaultGroupOf } from "./default-security-group.ts";
 import type { GroupedPorts } from "./grouped-ports.ts";
 
 /** How often the ports of a server are read again that somebody else changes at the same time. */
@@ -169,9 +169,9 @@ export class SecurityGroupDesk {
     const ids = new Set(ports.flatMap(({ groups }) => groups));
     // Default groups need not be stored to be shown.
     if (this.#parts.own !== null)
-      for (const { projectId } of servers) {
-        const group = defaultGroupOf(projectId);
-        if (rules ? ids.has(group.id) : ids.delete(group.id)) known.set(group.id, group);
+      for (const projectId of new Set(servers.map((server) => server.projectId))) {
+        const id = defaultGroupId(projectId);
+        if (rules ? ids.has(id) : ids.delete(id)) known.set(id, defaultGroupOf(projectId));
       }
     for (const [id, group] of await this.#byId(call, [...ids], { withoutRules: !rules })) known.set(id, group);
     const found = new Map<string, Map<string, SecurityGroup>>();
