@@ -5,17 +5,31 @@ import { world } from "./world.ts";
 
 /** Each inserted bug must show within this many seeds. */
 const SEEDS_MAX = 250;
-/** Some bugs show only after 70 worlds, which take minutes on a busy machine. */
+/**
+ * Where the search begins for bugs that show in few worlds: the seed that found each of them last. When the services or the simulator have changed,
+ * another seed may, so the search goes on with all others. The test then takes longer, and the seed that it prints belongs here.
+ */
+const FIRST_SEEDS: Readonly<Record<string, number>> = {
+  ...{ "fence-dropped": 219, "driver-deaf": 54, "move-sweep-blind": 32, "aborted-unheard": 22, "door-left-open": 19 },
+  ...{ "silence-decides": 10, "unseen-is-fenced": 10, "hand-over-lies": 10, "file-not-kept": 10 },
+};
+/** Number of worlds after which the seed that has found a bug is worth noting. */
+const MANY_WORLDS = 15;
+/** Some bugs show only after 200 worlds, which take minutes on a busy machine. */
 const TIMEOUT_MS = 600_000;
 
 test.each(MUTATIONS.map((mutation) => [mutation.name, mutation] as const))(
   "finds %s",
   { timeout: TIMEOUT_MS },
-  async (_name, mutation) => {
+  async (name, mutation) => {
     const { profile = "storm" } = mutation;
-    for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
+    const first = FIRST_SEEDS[name] ?? 1;
+    for (let worlds = 1; worlds <= SEEDS_MAX; worlds += 1) {
+      const seed = ((first + worlds - 2) % SEEDS_MAX) + 1;
       const { findings } = await simulate(world(seed, profile, { mutation }));
       if (findings.length === 0) continue;
+      if (worlds > MANY_WORLDS)
+        process.stdout.write(`${name} is found by seed ${seed}, the ${worlds}th that was tried\n`);
       // The same world without the bug has no findings.
       expect((await simulate(world(seed, profile))).findings).toEqual([]);
       return;
