@@ -38,7 +38,7 @@ const LOOKS_GROWTH = 50;
 /** In a single list, this many servers are looked at for each that is to be found. Those that pass end the stretch earlier. */
 const LOOKS_OF_ONE = 10;
 /** At most this many different values of an attribute are searched for a text, and at most this many of them are looked for. */
-const VALUES_LOOKED_AT_MAX = 1_000;
+const VALUES_LOOKED_AT_MAX = 10_000;
 const VALUES_MAX = 300;
 
 /**
