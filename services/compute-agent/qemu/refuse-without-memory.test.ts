@@ -10,6 +10,8 @@ test.each([
   ["whose QEMU still waits", "inmigrate", COPIED, true],
   ["whose QEMU has ended, and whose disks were copied, maybe all of them,", "absent", COPIED, false],
   ["whose QEMU has ended, and which shares its disks,", "absent", SHARED, true],
+  ["whose QEMU is there and cannot be asked, and which shares its disks,", "starting", SHARED, false],
+  ["whose QEMU has the memory of one that had crashed, and which shares its disks,", "guest-panicked", SHARED, false],
   ["of which nobody knows whether it shares its disks", "absent", "", false],
 ])("a guest %s is certain to lack something that the other guest has: %j, %j", (_, state, listensAt, isCertain) => {
   const guest = { record: { receives: "memory", listensAt } } as QemuGuest;
