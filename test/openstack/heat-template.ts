@@ -70,8 +70,7 @@ function serversOf(choices: HeatChoices) {
         ...{ user_data_format: "RAW", metadata: { note: choices.note }, tags: ["heat", choices.tag] },
         ...{ scheduler_hints: { group: made("group") }, image_update_policy: "REBUILD" },
       },
-      // Heat does not know the flavor that the server had if the new template's server needs that no longer, and then replaces the server.
-      { depends_on: [...after.depends_on, "small", "large"] },
+      after,
     ),
     second: of(
       "Nova::Server",

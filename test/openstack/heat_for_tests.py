@@ -15,7 +15,6 @@ from heat.rpc import api as rpc_api  # noqa: E402
 from oslo_config import cfg  # noqa: E402
 from oslo_log import log as logging  # noqa: E402
 from oslo_service import service  # noqa: E402
-import sqlalchemy  # noqa: E402
 
 
 def main():
@@ -25,11 +24,7 @@ def main():
     logging.setup(conf, 'heat-all')
     config.set_config_defaults()
     messaging.setup()
-    sqlite = database.get_engine()
-    with sqlite.connect() as connection:
-        # Else a reader in one green thread keeps a writer in another from ending, and both wait for ever.
-        connection.execute(sqlalchemy.text('pragma journal_mode = wal'))
-    database.db_sync(sqlite)
+    database.db_sync(database.get_engine())
     launcher = service.ServiceLauncher(conf)
     launcher.launch_service(engine.EngineService(conf.host, rpc_api.ENGINE_TOPIC))
     api.launch_api(setup_logging=False)

@@ -6,13 +6,14 @@ import { startChildServer } from "../../runtime/child-server.ts";
 import { isAsked } from "./is-asked.ts";
 import type { RealCloud } from "./real-cloud.ts";
 import { tokenSettings } from "./real-keystone.ts";
+import { hasMariadb, startRealMariadb } from "./real-mariadb.ts";
 
 // Debian's packages heat-api and heat-engine are used.
 const PASTE = "/etc/heat/api-paste.ini";
 const PROGRAM = join(import.meta.dirname, "heat_for_tests.py");
 
-/** Whether Debian's Heat is installed. */
-export const hasHeat = isAsked && existsSync(PASTE) && existsSync("/usr/bin/heat-engine");
+/** Whether Debian's Heat and the database that it needs are installed. */
+export const hasHeat = isAsked && existsSync(PASTE) && existsSync("/usr/bin/heat-engine") && hasMariadb;
 
 export interface RealHeat {
   /** With `/v1/PROJECT` of the administrator's project. */
@@ -20,15 +21,22 @@ export interface RealHeat {
   stop(): Promise<void>;
 }
 
-/** Starts Heat's API and engine in one process on sqlite, without RabbitMQ, beside a cloud, and registers it in the catalogue. */
+/**
+ * Starts Heat's API and engine in one process on a MariaDB of its own, without RabbitMQ, beside a cloud, and registers it in the catalogue. On
+ * SQLite a server's properties were sometimes empty when Heat read them for an update, and Heat replaced the server instead of changing it.
+ */
 export async function startRealHeat(cloud: RealCloud): Promise<RealHeat> {
   const dir = await mkdtemp(join(tmpdir(), "berth-heat-"));
-  const remove = () => rm(dir, { recursive: true, force: true });
+  const mariadb = await startRealMariadb("heat");
+  const remove = async () => {
+    await mariadb.stop();
+    await rm(dir, { recursive: true, force: true });
+  };
   try {
     const server = await startChildServer({
       command: "/usr/bin/python3",
       args: (port) => {
-        writeFileSync(join(dir, "heat.conf"), configuration(cloud, dir, port));
+        writeFileSync(join(dir, "heat.conf"), configuration(cloud, { dir, port, database: mariadb.port }));
         return [PROGRAM, "--config-file", join(dir, "heat.conf")];
       },
       readyMsMax: 300_000,
@@ -55,7 +63,10 @@ export async function startRealHeat(cloud: RealCloud): Promise<RealHeat> {
 }
 
 /** Without a limit this Heat asks for the newest microversion of the Compute API, and sends what newer ones have no longer, such as the `rxtx_factor` of flavors. */
-const configuration = ({ keystone, region }: RealCloud, dir: string, port: number): string => `[DEFAULT]
+const configuration = (
+  { keystone, region }: RealCloud,
+  { dir, port, database }: { readonly dir: string; readonly port: number; readonly database: number },
+): string => `[DEFAULT]
 transport_url = fake:/
 rpc_response_timeout = 600
 host = heat
@@ -73,7 +84,7 @@ workers = 1
 [paste_deploy]
 api_paste_config = ${PASTE}
 [database]
-connection = sqlite:///${dir}/heat.db
+connection = mysql+pymysql://root@127.0.0.1:${database}/heat?charset=utf8
 [clients_keystone]
 auth_uri = ${keystone.url}
 ${tokenSettings(keystone)}${trusteeSettings(keystone)}`;

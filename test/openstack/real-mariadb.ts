@@ -42,7 +42,7 @@ export async function startRealMariadb(database: string): Promise<RealMariadb> {
       answer: "",
     });
     const connection = await createConnection({ host: "127.0.0.1", port: server.port, user: "root" });
-    await connection.query(`create database ${database}`);
+    await connection.query(`create database ${database} character set utf8`);
     await connection.end();
     return {
       port: server.port,
