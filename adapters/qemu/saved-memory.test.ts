@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { StorageGate } from "../../runtime/storage-gate.ts";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
 import { QmpError } from "./qmp-error.ts";
 import { forgetMemory, loadMemory, saveMemory } from "./saved-memory.ts";
@@ -25,7 +26,9 @@ function qemuWith(left: readonly string[], error?: string) {
     }
     return {};
   };
-  return { execute, begun, record: guestRecord(), left: () => [...jobs.keys()] };
+  // These have a first disk, in which their memory is saved.
+  const place = { dir: "/none", storage: new StorageGate({ name: "none" }) };
+  return { ...place, execute, begun, record: guestRecord(), left: () => [...jobs.keys()] };
 }
 
 test("waits for a job that the agent's last process began and left, and then begins its own", async () => {

@@ -1,4 +1,8 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { hasNode, removeNode } from "./block-nodes.ts";
+import { createDisk } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
@@ -8,8 +12,15 @@ const POLL_MS = 20;
 /** QEMU does not tell a lack of room from another error. */
 const SAVE = "snapshot-save";
 
+/** The first disk of a guest that does not boot from a volume. */
+const ROOT_NODE = "disk0";
+/** The file, and its node in QEMU, for the memory of a guest without a first disk. It is there while memory is saved, and until the guest goes on. */
+const MEMORY = { node: "memory", file: "memory.qcow2" } as const;
+/** A qcow2 file keeps memory beside the content of its disk, which may be as small as this. */
+const MEMORY_DISK_BYTES = 2 ** 20;
+
 /** The parts of a guest that are needed to save its memory. */
-type SavingGuest = Pick<QemuGuest, "record" | "execute">;
+type SavingGuest = Pick<QemuGuest, "record" | "execute" | "dir" | "storage">;
 
 interface Job {
   readonly id: string;
@@ -18,30 +29,55 @@ interface Job {
 }
 
 /**
- * Saves a halted guest's memory inside its first disk, in place of any that was saved before. QEMU answers nothing meanwhile, which takes minutes for a large guest, so its silence is
- * no failure until the signal is raised.
+ * Saves a halted guest's memory inside its first disk, or in a file of its own if the guest boots from a volume, in place of any that was saved before. QEMU answers nothing meanwhile, which
+ * takes minutes for a large guest, so its silence is no failure until the signal is raised.
  */
 export async function saveMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
   await forgetMemory(guest, signal);
-  await runJob(guest, SAVE, { vmstate: "disk0" }, signal);
+  if (!hasRootDisk(guest)) {
+    await guest.storage.work(() => createDisk(join(guest.dir, MEMORY.file), MEMORY_DISK_BYTES, null));
+    await openMemoryFile(guest);
+  }
+  await runJob(guest, SAVE, signal);
 }
 
 /** Brings a halted guest into the state that was saved. QEMU answers nothing meanwhile, as while it saves memory. */
-export function loadMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
-  return runJob(guest, "snapshot-load", { vmstate: "disk0" }, signal);
+export async function loadMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
+  if (!hasRootDisk(guest) && !(await hasMemoryFile(guest))) await openMemoryFile(guest);
+  await runJob(guest, "snapshot-load", signal);
 }
 
 /** Removes saved memory, if there is any. */
-export function forgetMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
-  return runJob(guest, "snapshot-delete", {}, signal);
+export async function forgetMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
+  if (guest.record.machine.disks.length > 0) await runJob(guest, "snapshot-delete", signal);
+  if (hasRootDisk(guest)) return;
+  await removeNode(guest, MEMORY.node);
+  await guest.storage.work(() => rm(join(guest.dir, MEMORY.file), { force: true }));
 }
 
-async function runJob(guest: SavingGuest, command: string, args: object, signal: AbortSignal): Promise<void> {
-  const devices = guest.record.machine.disks.map(({ node }) => node);
+/** Whether the guest's QEMU has a file of saved memory open. Such a guest, if it has not run yet, has that memory, and must not be reset. */
+export function hasMemoryFile(guest: Pick<QemuGuest, "execute">): Promise<boolean> {
+  return hasNode(guest, MEMORY.node);
+}
+
+const hasRootDisk = ({ record }: SavingGuest): boolean => record.machine.disks.some(({ node }) => node === ROOT_NODE);
+
+const openMemoryFile = (guest: SavingGuest): Promise<unknown> =>
+  guest.execute("blockdev-add", {
+    ...{ driver: "qcow2", "node-name": MEMORY.node },
+    // QEMU runs in the guest's directory.
+    file: { driver: "file", filename: MEMORY.file },
+  });
+
+async function runJob(guest: SavingGuest, command: string, signal: AbortSignal): Promise<void> {
+  const disks = guest.record.machine.disks.map(({ node }) => node);
+  const vmstate = hasRootDisk(guest) ? ROOT_NODE : MEMORY.node;
+  const args =
+    command === "snapshot-delete" ? { devices: disks } : { devices: [...new Set([vmstate, ...disks])], vmstate };
   const id = `berth-${command}`;
   // The agent's last process may have begun such a job and died. QEMU keeps it until somebody dismisses it.
   await endOf(guest, id, signal);
-  await unlessBusy(guest.execute(command, { "job-id": id, tag: TAG, devices, ...args }), signal);
+  await unlessBusy(guest.execute(command, { "job-id": id, tag: TAG, ...args }), signal);
   const end = await endOf(guest, id, signal);
   if (end === null) throw new QemuError("state", `${command}: QEMU did not begin it`);
   if (end.error === undefined) return;

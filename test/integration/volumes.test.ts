@@ -100,7 +100,7 @@ test("a server boots from a volume, keeps it, claims no local disk for it, and g
   expect([refused.status, refused.json.badRequest.message]).toEqual([400, "Cannot detach a root device volume"]);
   for (const [action, body] of Object.entries({
     rebuild: { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b" },
-    ...{ createImage: { name: "i" }, rescue: null, suspend: null },
+    ...{ createImage: { name: "i" }, rescue: null },
     createBackup: { name: "b", backup_type: "daily", rotation: 1 },
   })) {
     const answer = await cloud.call("POST", `/v2.1/servers/${id}/action`, { [action]: body });
@@ -108,6 +108,13 @@ test("a server boots from a volume, keeps it, claims no local disk for it, and g
       ...[action, 400],
       expect.stringMatching(/volume-backed/),
     ]);
+  }
+  for (const [action, status] of [
+    ["suspend", "SUSPENDED"],
+    ["resume", "ACTIVE"],
+  ]) {
+    expect((await cloud.call("POST", `/v2.1/servers/${id}/action`, { [action!]: null })).status).toBe(202);
+    await eventually(`the server to be ${status}`, async () => (await show(id)).status === status);
   }
   expect(await detach(id, data)).toBe(202);
   await isIn(data, "available");

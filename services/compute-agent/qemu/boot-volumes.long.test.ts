@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
+import { QmpClient } from "../../../adapters/qemu/qmp-client.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../../test/rigs/begin-operation.ts";
@@ -13,6 +14,7 @@ import {
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
+  ticksSinceBoot,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
 import type { PrepareOrder } from "../driver.ts";
@@ -24,6 +26,7 @@ const ignored = () => undefined;
 const skipped = whyNoQemu();
 const ROOT: ServerVolume = { ...volumeOf(1), isRoot: true, sizeBytes: 2 ** 20 };
 const DATA = volumeOf(2);
+const { execute } = QmpClient.prototype;
 
 describe.skipIf(skipped !== null)(
   `virtual machines that boot from volumes${skipped === null ? "" : ` (skipped: ${skipped})`}`,
@@ -87,11 +90,63 @@ describe.skipIf(skipped !== null)(
       const guest = await running();
       expect([isOpen(guest, ROOT), isOpen(guest, DATA)]).toEqual([true, true]);
       expect(readdirSync(onDisk(guest).dir).filter((file) => file.startsWith("disk"))).toEqual([]);
-      await expect(driver.power(guest, "suspend", NEVER)).rejects.toThrow(/no local disk in which its memory/);
       await expect(driver.snapshot(guest, "image", NEVER)).rejects.toThrow(/boots from a volume/);
       const before = onDisk(guest).console.length;
       await driver.power(guest, "hard-reboot", NEVER);
       await boots(guest, before);
+    });
+
+    const files = (guest: GuestName) => readdirSync(onDisk(guest).dir).filter((file) => file.startsWith("memory"));
+    /** Waits until the guest ticks on, and expects that it has booted so many times and missed nothing since. */
+    async function goesOn(guest: GuestName, boots: number): Promise<void> {
+      const before = onDisk(guest).ticks.length;
+      const isOn = () => onDisk(guest).ticks.length > before;
+      await eventually("the guest to tick", isOn, { everyMs: 20, withinMs: 60_000 });
+      const { ticks } = onDisk(guest);
+      expect(ticks.filter((tick) => tick === 1)).toHaveLength(boots);
+      const last = ticksSinceBoot(ticks);
+      expect(last).toEqual(last.map((_, index) => index + 1));
+    }
+
+    test("a guest is suspended to a file, releases its volumes, and goes on where it was, as often as it is asked", async () => {
+      const guest = await running();
+      for (let round = 0; round < 2; round += 1) {
+        await driver.power(guest, "suspend", NEVER);
+        expect([isOpen(guest, ROOT), isOpen(guest, DATA), files(guest)]).toEqual([false, false, ["memory.qcow2"]]);
+        await driver.power(guest, "suspend", NEVER);
+        await driver.power(guest, "resume", NEVER);
+        expect([isOpen(guest, ROOT), isOpen(guest, DATA), files(guest)]).toEqual([true, true, []]);
+        await goesOn(guest, 1);
+      }
+    });
+
+    test("a suspended guest that is rebooted boots from its volume, and can be suspended again", async () => {
+      const guest = await running();
+      await driver.power(guest, "suspend", NEVER);
+      const before = onDisk(guest).console.length;
+      await driver.power(guest, "hard-reboot", NEVER);
+      await boots(guest, before);
+      await driver.power(guest, "suspend", NEVER);
+      await driver.power(guest, "resume", NEVER);
+      await goesOn(guest, 2);
+    });
+
+    test("a guest that was resumed when its agent died before it ran goes on with its memory when it is started", async () => {
+      const guest = await running();
+      await driver.power(guest, "suspend", NEVER);
+      const cont = vi.spyOn(QmpClient.prototype, "execute").mockImplementation(async function (
+        this: QmpClient,
+        ...args
+      ) {
+        if (args[0] === "cont") throw new Error("the agent is killed here");
+        return execute.apply(this, args);
+      });
+      await expect(driver.power(guest, "resume", NEVER)).rejects.toThrow("killed here");
+      cont.mockRestore();
+      await driver.power(guest, "start", NEVER);
+      await goesOn(guest, 1);
+      await driver.power(guest, "resume", NEVER);
+      expect(files(guest)).toEqual([]);
     });
 
     test("a host on which the volume has no file refuses the guest, and makes none", async () => {

@@ -7,7 +7,7 @@ import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
-import { forgetMemory, loadMemory } from "../../../adapters/qemu/saved-memory.ts";
+import { forgetMemory, hasMemoryFile, loadMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
@@ -258,7 +258,7 @@ export async function resumeGuest(guest: QemuGuest, control: PowerControl): Prom
     await run(guest, control);
   } else await startGuest(guest, control);
   // Also when the guest goes on already: an agent that died right after that left the saved state.
-  if (guest.record.machine.disks.length > 0) await forgetMemory(guest, control.signal);
+  await forgetMemory(guest, control.signal);
 }
 
 /** Halts the guest permanently before its disks are copied. Its QEMU stays, or is started, for the copying. */
@@ -309,8 +309,9 @@ async function bootHalted(guest: QemuGuest, control: PowerControl): Promise<void
 async function run(guest: QemuGuest, { volumes, signal }: Pick<PowerControl, "volumes" | "signal">): Promise<void> {
   await plugVolumes(guest, volumes);
   const bootsFromVolume = guest.record.volumes?.some(({ isRoot }) => isRoot === true) ?? false;
-  // The firmware reads the order of the boot disks at a reset only, and the volume has come since QEMU was started.
-  if (bootsFromVolume && (await guest.state()) === "prelaunch") await guest.execute("system_reset");
+  // The firmware reads the order of the boot disks at a reset only, and the volume has come since QEMU was started. A reset would lose memory that was loaded.
+  const isNew = bootsFromVolume && (await guest.state()) === "prelaunch" && !(await hasMemoryFile(guest));
+  if (isNew) await guest.execute("system_reset");
   await settleHere(guest);
   await continueWithDisks(guest, signal);
 }

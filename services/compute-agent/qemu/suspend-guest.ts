@@ -5,24 +5,18 @@ import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { messageOf } from "../message-of.ts";
 import { doesNotRun, type PowerControl, refuseRescued, refuseWithDevices } from "./guest-power.ts";
-import { ROOT_DISK } from "./machine-of-server.ts";
 
 /** How long QEMU may need to let a guest go on whose memory could not be saved. It does so later, too, when it has been busy for longer. */
 const GO_ON_MS = 5_000;
 
 /**
- * Saves the guest's memory in its first disk, and ends its QEMU. If that fails, a guest that ran goes on. The record says that it ran before it is halted, so that this holds
+ * Saves the guest's memory on its host, and ends its QEMU. If that fails, a guest that ran goes on. The record says that it ran before it is halted, so that this holds
  * also for a guest whose agent died in the middle, when the next one repeats the order.
  */
 export async function suspendGuest(guest: QemuGuest, { signal }: Pick<PowerControl, "signal">): Promise<void> {
   // An agent that died after it recorded this left the QEMU.
   if (guest.record.isSuspended) return guest.end();
   refuseRescued(guest);
-  if (guest.record.machine.disks.every(({ node }) => node !== ROOT_DISK.node))
-    throw new QemuError(
-      "state",
-      "the guest boots from a volume, so it has no local disk in which its memory could be saved",
-    );
   refuseWithDevices(guest, "be suspended");
   // This may be refused, and must not leave a guest halted that runs.
   await endOfTransfer(guest);

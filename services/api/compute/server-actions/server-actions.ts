@@ -55,7 +55,6 @@ const inCell =
   (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, { id, call, carrier, action }) => {
     const target = await findTarget(deps, call, { id, action });
-    refuseVolumeBacked(target);
     await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
     return answer;
   };

@@ -6,8 +6,6 @@ import type { ActionTarget } from "../server-actions/action-target.ts";
 const REFUSALS = {
   rescue: "Cannot rescue a volume-backed instance",
   createBackup: "Backup is not supported for volume-backed instances.",
-  suspend:
-    "Berth suspends no volume-backed servers, since a guest's memory is saved on its local disk: stop the server instead.",
 } as const;
 
 /** Refuses what cannot be done to a server that boots from a volume (400). */
