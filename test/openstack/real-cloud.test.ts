@@ -11,12 +11,14 @@ import { masakariSession } from "./masakari-session.ts";
 import { hasOpenstackClient, OpenstackClient } from "./openstack-client.ts";
 import { prepareHeat } from "./prepare-heat.ts";
 import { prepareMasakari } from "./prepare-masakari.ts";
+import { RALLY_SCENARIOS } from "./rally-scenarios.ts";
 import { hasRealCloud, type RealCloud, startRealCloud } from "./real-cloud.ts";
 import { hasHeat } from "./real-heat.ts";
 import { hasHorizon } from "./real-horizon.ts";
 import { prepareHorizon } from "./real-horizon-cloud.ts";
 import { hasMasakari } from "./real-masakari.ts";
 import { REAL_SESSION } from "./real-session.ts";
+import { hasRally, prepareRally, runRally } from "./run-rally.ts";
 import { commandsOf, figuresOf, runSession } from "./run-session.ts";
 import { runTitledSteps } from "./run-titled-steps.ts";
 import { reportOf, runModules } from "./tempest/judge-tempest.ts";
@@ -31,11 +33,12 @@ const HAS_HORIZON = isPartAsked("horizon") && hasHorizon && hasChromium;
 const HAS_CLIENT = isPartAsked("client") && hasOpenstackClient;
 const HAS_HEAT = isPartAsked("heat") && hasHeat;
 const HAS_MASAKARI = isPartAsked("masakari") && hasMasakari;
+const HAS_RALLY = isPartAsked("rally") && hasRally;
 const HAS_TEMPEST = isPartAsked("tempest") && hasTempest;
 
 // `npm run test:openstack` installs the packages and asks for this file. Its parts share one cloud, since its start takes minutes on a busy machine. Each
 // leaves nothing that the next ones would find.
-describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_HEAT || HAS_MASAKARI || HAS_TEMPEST))(
+describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_HEAT || HAS_MASAKARI || HAS_RALLY || HAS_TEMPEST))(
   "Berth with Debian's Keystone, Glance, Neutron and Cinder",
   () => {
     let cloud: RealCloud;
@@ -128,6 +131,19 @@ describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_HEAT || HAS_MAS
         } finally {
           await world.stop();
         }
+      });
+    });
+
+    describe.runIf(HAS_RALLY)("Debian's Rally", { meta: { part: "rally" } }, () => {
+      test("ends each iteration of its scenarios, and leaves nothing", { timeout: 3_600_000 }, async ({ task }) => {
+        const remove = await prepareRally(cloud);
+        const results = await runRally(cloud, RALLY_SCENARIOS);
+        const failures = results.flatMap(({ name, errors }) => errors.map((error) => `${name}: ${error}`));
+        const passed = results.reduce((sum, result) => sum + result.passed, 0);
+        task.meta.figures = { passed, failed: failures.length };
+        expect(failures).toEqual([]);
+        expect((await cloud.call("GET", `${cloud.url}/v2.1/servers?all_tenants=1`)).servers).toEqual([]);
+        await remove();
       });
     });
 

@@ -50,6 +50,7 @@ test("each part has files that exist, and the parts of a file are known", () => 
     "tempest",
     "heat",
     "masakari",
+    "rally",
   ]);
   expect(PARTS.contracts.files).toContain("keystone.test.ts");
   expect(DEFAULT_PARTS).not.toContain("tempest-beside");

@@ -80,6 +80,12 @@ const NAMED = {
     packages: [...NEIGHBOURS, "masakari-api", "masakari-engine"],
     isDefault: false,
   },
+  rally: {
+    what: "scenarios of Rally about servers, key pairs, flavors and quotas",
+    files: [SHARED],
+    packages: [...NEIGHBOURS, "rally", `${PYTHON}/rally_openstack:python3-rally-openstack`],
+    isDefault: false,
+  },
 } satisfies Readonly<Record<string, Part>>;
 
 export type PartName = keyof typeof NAMED | "contracts";
