@@ -72,6 +72,7 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
       failed: 0,
       simulatedMs: 0,
       accepted: 0,
+      stranded: 0,
       startedMs: performance.now(),
       startedCpu: process.cpuUsage(),
     };
@@ -83,6 +84,7 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
       total.seeds += 1;
       total.simulatedMs += result.simulatedMs;
       total.accepted += result.counts.accepted;
+      total.stranded += result.counts.stranded;
       if (settings.json) printJson(result);
       else if (one !== null) printOne(result);
       if (settings.history !== null && one !== null) writeFileSync(settings.history, result.history.join(""));

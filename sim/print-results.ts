@@ -8,6 +8,7 @@ export interface SimTotal {
   failed: number;
   simulatedMs: number;
   accepted: number;
+  stranded: number;
   readonly startedMs: number;
   readonly startedCpu: NodeJS.CpuUsage;
 }
@@ -19,10 +20,10 @@ export function printJson({ seed, findings, simulatedMs, steps, counts, digest }
 
 /** Prints the result of a single seed. */
 export function printOne({ seed, simulatedMs, steps, counts, digest }: SimResult): void {
-  const { accepted, active, error, deleted, changes } = counts;
+  const { accepted, active, error, deleted, stranded, changes } = counts;
   process.stdout.write(
     `seed ${seed}: ${secondsOf(simulatedMs)} in ${steps} steps; ${accepted} accepted: ${active} active, ${error} in error, ` +
-      `${deleted} deleted\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
+      `${deleted} deleted, ${stranded} moves stranded\nchanges: ${JSON.stringify(changes)}\nhistory ${digest}\n`,
   );
 }
 
@@ -32,7 +33,7 @@ export function printTotal(total: SimTotal, profile: string): void {
   const { user, system } = process.cpuUsage(total.startedCpu);
   const held = total.failed === 0 ? "all laws held" : `${total.failed} failed`;
   process.stdout.write(
-    `${total.seeds} seeds of profile ${profile}: ${held}. ${total.accepted} requests, ${secondsOf(total.simulatedMs)} simulated in ` +
+    `${total.seeds} seeds of profile ${profile}: ${held}. ${total.accepted} requests, ${total.stranded} moves stranded, ${secondsOf(total.simulatedMs)} simulated in ` +
       `${secondsOf(tookMs)}, ${Math.round((total.simulatedMs * 1_000) / (user + system))} for each second of CPU.\n`,
   );
 }

@@ -25,6 +25,7 @@ export type SimFault =
   | (typeof STORM)[number]
   | "conductor-stall"
   | "silence"
+  | "dies-giving"
   | "restore"
   | "restore-midway"
   | "guest-ends"
@@ -47,7 +48,7 @@ export interface Profile {
   readonly keepDeletedMs?: number;
   /** Whether a server that is shelved loses its host in the same operation, as with Nova's default. Otherwise users offload shelved servers. */
   readonly offloadsAtOnce?: boolean;
-  /** Whether no destination of a live move may be destroyed while its source is silent (`SilentSources`). Only where no host is fenced. */
+  /** Whether no destination of a live move may be destroyed while its source is silent (`SilentSources`). */
   readonly watchesSources?: true;
   /** The only changes that users make, besides creating and deleting servers; all changes by default. */
   readonly changes?: readonly string[];
@@ -174,6 +175,19 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 0,
     drivers: QUICK,
     changes: ["live", "rebuild"],
+    regretMsMax: 10_000,
+    watchesSources: true,
+  },
+  {
+    name: "refused-starts",
+    about:
+      "hosts lose their power right after they have handed a live guest over, are forced down, and are back later, while one in three guests cannot start for some time",
+    faults: ["dies-giving", "dies-giving", "dies-giving", "kill"],
+    swarm: false,
+    everyMs: 2_500,
+    skewMs: 0,
+    drivers: { ...QUICK, refusedStartShare: 0.35 },
+    changes: ["live"],
     regretMsMax: 10_000,
     watchesSources: true,
   },

@@ -1,5 +1,7 @@
 import { OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Stage } from "../core/tasks/operation-routes.ts";
+import { overriding } from "../runtime/overriding.ts";
+import { type Driver, NotArrivedError } from "../services/compute-agent/driver.ts";
 
 /** The routes of these kinds, on which a host that is silent at the stage counts as one that has said no. */
 function leftAt(stage: Stage, ...kinds: readonly OperationKind[]) {
@@ -32,5 +34,18 @@ export const SILENCE_MUTATIONS = [
       "a live migration that is aborted while its source is silent goes back to it at once, and destroys the destination, which may have received everything",
     profile: "silent-moves",
     routes: leftAt("recalling", "live-migrate"),
+  },
+  {
+    name: "refusal-is-lack",
+    about:
+      "a host that refuses to start a guest says that the guest lacks what its source was to hand over, whatever the reason is",
+    profile: "refused-starts",
+    driver: (driver: Driver) =>
+      overriding(driver, {
+        start: (guest, signal) =>
+          driver.start(guest, signal).catch((error: Error) => {
+            throw new NotArrivedError(error.message);
+          }),
+      }),
   },
 ] as const;

@@ -5,23 +5,33 @@ interface Arrival {
   readonly serverUuid: string;
   /** The agent of the source's host. */
   readonly agent: string;
+  /** The host of the guest. */
+  readonly host: string;
 }
 
 /**
  * Law 6 during a live move: a destination that has received everything may be the only copy of its server that is left. So it is not destroyed before anything is heard of the
- * source's agent, unless a user wants that.
+ * source's agent, unless a user wants that, or an operator has forced its own host down. That the source's host is forced down makes no difference.
  */
 export class SilentSources {
   readonly #copiesOf: (serverUuid: string) => readonly CopyOfServer[];
+  /** The hosts of which an operator has said that nothing runs there. */
+  readonly #toldDown: () => ReadonlySet<string>;
   /** The destinations whose sources have not been heard of since they have handed over, by attempt. */
   readonly #unheard = new Map<string, Arrival>();
 
-  constructor(copiesOf: (serverUuid: string) => readonly CopyOfServer[]) {
+  readonly #unwanted = new Set<string>();
+
+  constructor(
+    copiesOf: (serverUuid: string) => readonly CopyOfServer[],
+    toldDown: () => ReadonlySet<string> = () => new Set(),
+  ) {
     this.#copiesOf = copiesOf;
+    this.#toldDown = toldDown;
   }
 
   handedOver(toAttemptId: string, arrival: Arrival): void {
-    this.#unheard.set(toAttemptId, arrival);
+    if (!this.#unwanted.has(arrival.serverUuid)) this.#unheard.set(toAttemptId, arrival);
   }
 
   /** Notes that a conductor has received a message of the agent. */
@@ -31,6 +41,7 @@ export class SilentSources {
 
   /** Notes that a user has asked for the server's guests to be deleted. */
   unwanted(serverUuid: string): void {
+    this.#unwanted.add(serverUuid);
     this.#forget((arrival) => arrival.serverUuid === serverUuid);
   }
 
@@ -40,6 +51,7 @@ export class SilentSources {
     for (const [attemptId, arrival] of this.#unheard) {
       if (arrival.serverUuid !== serverUuid || copies.has(attemptId)) continue;
       this.#unheard.delete(attemptId);
+      if (this.#toldDown().has(arrival.host)) continue;
       return `the guest of server ${serverUuid} that had received everything is destroyed while its source (${arrival.agent}) is silent`;
     }
     return null;

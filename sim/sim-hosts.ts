@@ -12,6 +12,7 @@ import { type ComputeAgent, createComputeAgent } from "../services/compute-agent
 import type { CellKnowledge } from "./lies.ts";
 import { LyingAgent } from "./lying-agent.ts";
 import type { Mutation } from "./mutations.ts";
+import { RefusedStarts } from "./refused-starts.ts";
 import { simJournal } from "./sim-journal.ts";
 import type { SimLinks } from "./sim-links.ts";
 import type { SimProcess } from "./sim-process.ts";
@@ -31,6 +32,7 @@ export class SimHosts {
   readonly liar: LyingAgent;
   readonly #habits: DriverHabits;
   readonly #random: () => number;
+  readonly #refused: RefusedStarts;
   #process: SimProcess | null = null;
   #isDark = false;
   /** Hosts that an operator keeps without power for the time being. */
@@ -61,6 +63,7 @@ export class SimHosts {
     this.#mutation = mutation;
     this.#habits = habits;
     this.#random = world.random(`hypervisor of ${name}`);
+    this.#refused = new RefusedStarts(world, name, habits.refusedStartShare ?? 0);
     this.#hosts = hosts;
     this.liar = new LyingAgent(world, { name, hosts: hosts.map((host) => host.name), knowledge });
     this.#driver = new FakeDriver({
@@ -154,7 +157,10 @@ export class SimHosts {
       world.onActed(this.name);
     };
     const told: SlowCalls = {
-      start: (guest, signal) => started(guest, hypervisor.start(guest, signal)),
+      start: async (guest, signal) => {
+        this.#refused.check(guest);
+        await started(guest, hypervisor.start(guest, signal));
+      },
       power: (guest, verb, signal, interfaces) => started(guest, hypervisor.power(guest, verb, signal, interfaces)),
       rescue: (guest, image, signal) => started(guest, hypervisor.rescue(guest, image, signal)),
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
@@ -166,6 +172,7 @@ export class SimHosts {
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
         world.onHandedOver(order, this.name);
+        if (order.live) world.onGivenAway(this.name);
         world.onActed(this.name);
       },
       destroy: async (guest, signal) => {

@@ -89,6 +89,13 @@ export class SimNemesis {
       case "silence":
         this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
         break;
+      case "dies-giving":
+        this.#world.onGivenAway = (agent) => {
+          this.#world.onGivenAway = () => {};
+          // Long enough for an operator to notice, and to force the host down.
+          if (!this.#stopped) this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);
+        };
+        break;
       case "guest-ends":
         this.#cloud.endGuest(Math.floor(durationMs * 1_000), chance < 0.5 ? "shut-down" : "crashed");
         break;
@@ -225,13 +232,16 @@ export class SimNemesis {
     const agent = this.#pick(supervisor.names("agent"));
     if (fault === "host-power") {
       // Long enough for an operator to notice, and to evacuate the servers.
-      const darkMs = HOST_DARK_MS_MIN + durationMs * 2;
-      this.#cut([[agent, "*"]], darkMs);
-      this.#cloud.losePower(agent, darkMs);
+      this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);
       return;
     }
     this.#leaveAlone(agent, HOST_AWAY_MS_MIN + durationMs, chance);
     this.#cloud.cutOff(agent);
+  }
+
+  #darken(agent: string, darkMs: number): void {
+    this.#cut([[agent, "*"]], darkMs);
+    this.#cloud.losePower(agent, darkMs);
   }
 
   /** Guests continue to run, but nobody hears of them; the agent may have died as well. */

@@ -14,6 +14,7 @@ import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
 import { SimNemesis } from "./sim-nemesis.ts";
 import { Survivors } from "./survivors.ts";
+import { strandedMoves } from "./task-outcomes.ts";
 import { Workload } from "./workload.ts";
 import { type SimFinding, World } from "./world.ts";
 
@@ -42,6 +43,8 @@ export interface SimResult {
     readonly active: number;
     readonly error: number;
     readonly deleted: number;
+    /** Number of moves that ended in ERROR with the guests of both hosts kept, since nobody knows which one is whole. */
+    readonly stranded: number;
     /** Number of changes of servers that were begun, by action. */
     readonly changes: Readonly<Record<string, number>>;
   };
@@ -111,10 +114,13 @@ class Simulation {
       this.#cloud.cinder?.fills?.started(serverUuid);
       this.#checkHomes(serverUuid);
     };
-    const sources = new SilentSources((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
-    world.onHandedOver = ({ serverUuid, attemptId, toAttemptId, live }, agent) => {
+    const sources = new SilentSources(
+      (serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)),
+      () => this.#workload.toldDown,
+    );
+    world.onHandedOver = ({ serverUuid, attemptId, toHost, toAttemptId, live }, agent) => {
       survivors.handedOver(attemptId, toAttemptId);
-      if (live && options.profile.watchesSources) sources.handedOver(toAttemptId, { serverUuid, agent });
+      if (live && options.profile.watchesSources) sources.handedOver(toAttemptId, { serverUuid, agent, host: toHost });
     };
     world.onHeard = (process) => sources.heard(process);
     world.onUnwanted = (serverUuid, what) => {
@@ -274,6 +280,7 @@ class Simulation {
       active: servers.filter(({ status }) => status === "ACTIVE").length,
       error: servers.filter(({ status }) => status === "ERROR").length + failed,
       deleted: servers.filter(({ status }) => status === "DELETED").length,
+      stranded: this.#cloud.cells.flatMap(({ tasks }) => strandedMoves(tasks)).length,
       changes: Object.fromEntries([...this.#workload.changes].sort()),
     };
   }

@@ -10,6 +10,8 @@ export interface DriverHabits {
   readonly longMsMax: number;
   /** Share of the calls that change the guest and are answered with an error. */
   readonly lostShare: number;
+  /** Share of the guests that cannot start for some time although they lack nothing that another one was to hand over (`RefusedStarts`); none by default. */
+  readonly refusedStartShare?: number;
   /** Share of the calls that run to their end although they are told to stop. */
   readonly deafShare: number;
 }

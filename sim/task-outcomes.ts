@@ -32,3 +32,15 @@ export function calledOffInVain(tasks: readonly Readonly<TaskRow>[], toldDown: R
   });
   return inVain.map(({ id }) => id);
 }
+
+/** The moves that ended in ERROR where they were, instead of on their way back, so that no guest of them was destroyed. */
+export function strandedMoves(tasks: readonly Readonly<TaskRow>[]): readonly string[] {
+  const stranded = tasks.filter(
+    ({ outcome, task, stages }) =>
+      outcome === "error" &&
+      task.work?.$case === "operate" &&
+      factsOf(task).isMove &&
+      ["handing-over", "recalling", "starting"].includes(stages.at(-1)?.stage ?? ""),
+  );
+  return stranded.map(({ id }) => id);
+}

@@ -36,6 +36,8 @@ export class World {
   onStarted: (serverUuid: string) => void = () => {};
   /** Called when a guest of the server has received the content of another one, before the agent of that one's host hears of it. */
   onHandedOver: (order: Omit<HandOffOrder, "listensAt" | "orderId">, agent: string) => void = () => {};
+  /** Called when a host of this agent has given a guest that ran to another host, before its agent hears of it. */
+  onGivenAway: (agent: string) => void = () => {};
   /** Called when a process has received messages of this process over a link. */
   onHeard: (process: string) => void = () => {};
   /** Called when a user asks for a server's guests to be deleted or stopped. */
