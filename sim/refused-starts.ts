@@ -19,13 +19,14 @@ export class RefusedStarts {
     this.#random = world.random(`refused starts of ${hosts}`);
   }
 
-  /** Throws if the guest cannot start now. */
-  check({ host, attemptId }: GuestName): void {
-    if (this.#share === 0) return;
+  /** Starts the guest, or rejects if it cannot start now. */
+  async over({ host, attemptId }: GuestName, start: () => Promise<void>): Promise<void> {
+    if (this.#share === 0) return start();
     const [key, nowMs] = [`${host} ${attemptId}`, this.#world.clock.monotonic()];
     const untilMs = this.#untilMs.get(key) ?? nowMs + this.#drawMs();
     this.#untilMs.set(key, untilMs);
     if (nowMs < untilMs) throw new Error("the guest's firmware is broken");
+    return start();
   }
 
   #drawMs(): number {

@@ -157,10 +157,11 @@ export class SimHosts {
       world.onActed(this.name);
     };
     const told: SlowCalls = {
-      start: async (guest, signal) => {
-        this.#refused.check(guest);
-        await started(guest, hypervisor.start(guest, signal));
-      },
+      start: (guest, signal) =>
+        started(
+          guest,
+          this.#refused.over(guest, () => hypervisor.start(guest, signal)),
+        ),
       power: (guest, verb, signal, interfaces) => started(guest, hypervisor.power(guest, verb, signal, interfaces)),
       rescue: (guest, image, signal) => started(guest, hypervisor.rescue(guest, image, signal)),
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
@@ -171,9 +172,7 @@ export class SimHosts {
       addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
-        world.onHandedOver(order, this.name);
-        if (order.live) world.onGivenAway(this.name);
-        world.onActed(this.name);
+        world.handedOver(order, this.name);
       },
       destroy: async (guest, signal) => {
         await hypervisor.destroy(guest, signal);

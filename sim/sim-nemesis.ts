@@ -87,14 +87,8 @@ export class SimNemesis {
         this.#loseHosts(fault, durationMs, chance);
         break;
       case "silence":
-        this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
-        break;
       case "dies-giving":
-        this.#world.onGivenAway = (agent) => {
-          this.#world.onGivenAway = () => {};
-          // Long enough for an operator to notice, and to force the host down.
-          if (!this.#stopped) this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);
-        };
+        this.#awaitDeed(fault, durationMs, chance);
         break;
       case "guest-ends":
         this.#cloud.endGuest(Math.floor(durationMs * 1_000), chance < 0.5 ? "shut-down" : "crashed");
@@ -237,6 +231,18 @@ export class SimNemesis {
     }
     this.#leaveAlone(agent, HOST_AWAY_MS_MIN + durationMs, chance);
     this.#cloud.cutOff(agent);
+  }
+
+  /** Harms the next host that changes a guest, or that gives a live one away. */
+  #awaitDeed(fault: "silence" | "dies-giving", durationMs: number, chance: number): void {
+    if (fault === "silence") this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
+    else this.#world.onGivenAway = (agent) => this.#dieGiving(agent, durationMs);
+  }
+
+  /** Long enough for an operator to notice, and to force the host down. */
+  #dieGiving(agent: string, durationMs: number): void {
+    this.#world.onGivenAway = () => {};
+    if (!this.#stopped) this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);
   }
 
   #darken(agent: string, darkMs: number): void {

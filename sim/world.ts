@@ -87,6 +87,12 @@ export class World {
     this.onStarted(serverUuid);
   }
 
+  handedOver(order: HandOffOrder, agent: string): void {
+    this.onHandedOver(order, agent);
+    if (order.live) this.onGivenAway(agent);
+    this.onActed(agent);
+  }
+
   destroyed(serverUuid: string): void {
     this.onDestroyed(serverUuid);
   }
