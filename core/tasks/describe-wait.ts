@@ -120,7 +120,7 @@ export function describeKept(facts: OperationFacts, selection: number, failed: s
   const host = destinationOf(facts, selection)?.host ?? "the destination";
   return (
     `Waiting: ${host} was ordered to start the server, but cannot: ${withoutTrailing(failed, ".")}. ${source} is silent, so the guest on ${host} is kept, since it may be the last copy, and is started as soon as ` +
-    `${host} can. Remove the cause there. Or bring ${source} back: if it still has the server's guest, the server goes on there. If neither is possible, save the data of the disks on ${host} and force ${host} down: ` +
+    `${host} can. Remove the cause there. Or bring ${source} back: if it still has the server's guest, the server goes on there. If neither is possible, save the data of the disks on ${host}, stop its agent and force ${host} down: ` +
     "then its guest is given up. Deleting the server removes both guests."
   );
 }
