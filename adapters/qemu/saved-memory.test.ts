@@ -1,6 +1,10 @@
-import { expect, test } from "vitest";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { StorageGate } from "../../runtime/storage-gate.ts";
 import { guestRecord } from "../../test/rigs/guest-record.ts";
+import { whyNoQemu } from "../../test/rigs/qemu-guests.ts";
 import { QmpError } from "./qmp-error.ts";
 import { forgetMemory, loadMemory, saveMemory } from "./saved-memory.ts";
 
@@ -61,6 +65,28 @@ test.each(["query-jobs", "snapshot-save"])(
     const qemu = qemuWith([]);
     await saveMemory(busy(qemu, command, { times: 1, isDone: true }), NEVER);
     expect([qemu.begun, qemu.left()]).toEqual([["snapshot-delete", "snapshot-save"], []]);
+  },
+);
+
+test.skipIf(whyNoQemu() !== null)(
+  "a guest without a disk has its memory in a file, and a save that an earlier process began ends before the file is made anew",
+  async () => {
+    const dir = mkdtempSync(join(tmpdir(), "berth-memory-"));
+    onTestFinished(() => rmSync(dir, { recursive: true }));
+    const { machine } = guestRecord();
+    const left = qemuWith(["berth-snapshot-save"]);
+    const commands: string[] = [];
+    const execute = async (command: string, args: object = {}): Promise<unknown> => {
+      commands.push(command);
+      return command === "query-named-block-nodes" ? [] : left.execute(command, args);
+    };
+    const guest = { ...left, dir, execute, record: guestRecord({ machine: { ...machine, disks: [] } }) };
+    await saveMemory(guest, NEVER);
+    expect(readdirSync(dir)).toEqual(["memory.qcow2"]);
+    expect(commands.indexOf("job-dismiss")).toBeLessThan(commands.indexOf("query-named-block-nodes"));
+    expect([left.begun, left.left()]).toEqual([["snapshot-save"], []]);
+    await forgetMemory(guest, NEVER);
+    expect(readdirSync(dir)).toEqual([]);
   },
 );
 

@@ -51,8 +51,15 @@ export async function loadMemory(guest: SavingGuest, signal: AbortSignal): Promi
 export async function forgetMemory(guest: SavingGuest, signal: AbortSignal): Promise<void> {
   if (guest.record.machine.disks.length > 0) await runJob(guest, "snapshot-delete", signal);
   if (hasRootDisk(guest)) return;
+  // The agent's last process may have died while the memory was being saved in the file.
+  await endOf(guest, jobOf(SAVE), signal);
   await removeNode(guest, MEMORY.node);
-  await guest.storage.work(() => rm(join(guest.dir, MEMORY.file), { force: true }));
+  await removeMemoryFile(guest);
+}
+
+/** Removes the file with the memory of a guest that is not to go on with it, and that has no QEMU. */
+export function removeMemoryFile({ dir, storage }: Pick<QemuGuest, "dir" | "storage">): Promise<void> {
+  return storage.work(() => rm(join(dir, MEMORY.file), { force: true }));
 }
 
 /** Whether the guest's QEMU has a file of saved memory open. Such a guest, if it has not run yet, has that memory, and must not be reset. */
@@ -69,12 +76,14 @@ const openMemoryFile = (guest: SavingGuest): Promise<unknown> =>
     file: { driver: "file", filename: MEMORY.file },
   });
 
+const jobOf = (command: string): string => `berth-${command}`;
+
 async function runJob(guest: SavingGuest, command: string, signal: AbortSignal): Promise<void> {
   const disks = guest.record.machine.disks.map(({ node }) => node);
   const vmstate = hasRootDisk(guest) ? ROOT_NODE : MEMORY.node;
   const args =
     command === "snapshot-delete" ? { devices: disks } : { devices: [...new Set([vmstate, ...disks])], vmstate };
-  const id = `berth-${command}`;
+  const id = jobOf(command);
   // The agent's last process may have begun such a job and died. QEMU keeps it until somebody dismisses it.
   await endOf(guest, id, signal);
   await unlessBusy(guest.execute(command, { "job-id": id, tag: TAG, ...args }), signal);

@@ -126,6 +126,7 @@ describe.skipIf(skipped !== null)(
       const before = onDisk(guest).console.length;
       await driver.power(guest, "hard-reboot", NEVER);
       await boots(guest, before);
+      expect(files(guest)).toEqual([]);
       await driver.power(guest, "suspend", NEVER);
       await driver.power(guest, "resume", NEVER);
       await goesOn(guest, 2);

@@ -7,7 +7,7 @@ import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
-import { forgetMemory, hasMemoryFile, loadMemory } from "../../../adapters/qemu/saved-memory.ts";
+import { forgetMemory, hasMemoryFile, loadMemory, removeMemoryFile } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
@@ -277,6 +277,7 @@ async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
   // A guest that runs goes on while its storage does not answer, and could not be started then.
   await guest.reach();
   await guest.end();
+  await removeMemoryFile(guest);
   await ensureVolumeBus(guest, control.volumes);
   await ensureInterfaceSlots(guest);
   await followUserNetwork(guest, control.userNetwork);
