@@ -19,7 +19,7 @@ export class SilentSources {
   readonly #toldDown: () => ReadonlySet<string>;
   /** The destinations whose sources have not been heard of since they have handed over, by attempt. */
   readonly #unheard = new Map<string, Arrival>();
-
+  /** The servers that users have deleted: a hand-over that ends later is no reason to keep their guests. */
   readonly #unwanted = new Set<string>();
 
   constructor(

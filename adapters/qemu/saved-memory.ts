@@ -57,7 +57,7 @@ export async function forgetMemory(guest: SavingGuest, signal: AbortSignal): Pro
   await removeMemoryFile(guest);
 }
 
-/** Removes the file with the memory of a guest that is not to go on with it, and that has no QEMU. */
+/** Removes the file with the memory of a guest that is not to go on with it. No QEMU may have the file open. */
 export function removeMemoryFile({ dir, storage }: Pick<QemuGuest, "dir" | "storage">): Promise<void> {
   return storage.work(() => rm(join(dir, MEMORY.file), { force: true }));
 }
