@@ -19,8 +19,9 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
   "(rule:context_is_admin) or user_id:%(user_id)s": words(
     "os-keypairs:index os-keypairs:create os-keypairs:delete os-keypairs:show",
   ),
-  "rule:service_api": words("os-assisted-volume-snapshots:create os-assisted-volume-snapshots:delete"),
-  "rule:service_or_admin": words("os-server-external-events:create os-volumes-attachments:swap"),
+  "rule:service_or_admin": words(`
+    os-assisted-volume-snapshots:create os-assisted-volume-snapshots:delete
+    os-server-external-events:create os-volumes-attachments:swap`),
   "rule:project_reader_or_admin": words(`
     ips:index ips:show
     os-attach-interfaces:list os-attach-interfaces:show
