@@ -1,6 +1,9 @@
+import { rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { memoryDir } from "./runtime/memory-dir.ts";
+import { makeOwnedDir } from "./runtime/owned-dir.ts";
 import { CountReporter } from "./test/rigs/count-reporter.ts";
 import { LongestFirst } from "./test/rigs/longest-first.ts";
 import { refuseOtherVitest } from "./test/rigs/refuse-other-vitest.ts";
@@ -19,6 +22,14 @@ const PARTS = [
 // Node keeps compiled code here. The processes that run the tests, and the many `berth` commands that tests start, would all compile the
 // same files again.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/berth-compiled");
+
+// initdb would take a second of CPU for each of the hundreds of Postgres servers that tests start. A pattern is made once in each run, so
+// that none outlives what it was made with.
+if (process.env.BERTH_CLUSTER_PATTERNS === undefined) {
+  const patterns = makeOwnedDir("patterns", memoryDir() ?? undefined);
+  process.env.BERTH_CLUSTER_PATTERNS = patterns;
+  process.once("exit", () => rmSync(patterns, { recursive: true, force: true }));
+}
 
 // Forks instead of threads: some tests start processes, and a file that crashes its process must not end the others.
 const pool = "forks";

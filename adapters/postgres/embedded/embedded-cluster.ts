@@ -12,8 +12,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { copyClusterFiles, keepPattern, patternFor } from "./cluster-pattern.ts";
 import type { Binaries } from "./embedded-binaries.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 import { canEnter, type PostgresUser } from "./embedded-user.ts";
@@ -99,7 +100,7 @@ async function makeCluster(
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   if (home !== dataDir) for (const part of [dirname(home), home]) chmodSync(part, 0o711);
   try {
-    await runInitdb(dir, user, binaries, isDurable);
+    await fillCluster(dir, user, binaries, isDurable);
     if (home === dataDir) renameSync(dir, place);
     else symlinkSync(dir, place);
   } catch (error) {
@@ -108,7 +109,17 @@ async function makeCluster(
   }
 }
 
-async function runInitdb(
+/** Arguments of initdb besides those that name the new cluster's files. */
+const INITDB_ARGS = [
+  ...["-U", EMBEDDED_ROLE, "-E", "UTF8", "--no-locale", "--auth=scram-sha-256"],
+  // 24 random bytes need no key stretching. The default of 4,096 rounds would cost 5 ms on each side of each new connection.
+  ...["-c", "scram_iterations=1", "--no-instructions"],
+];
+/** A server for one statement needs none of the shared memory that a server for clients allocates. */
+const ONE_STATEMENT = { shared_buffers: "1MB", wal_buffers: "64kB", max_connections: "1", max_wal_senders: "0" };
+
+/** Makes the files of a cluster with a password of its own in an empty directory: from a pattern where one is kept, otherwise by initdb. */
+async function fillCluster(
   dir: string,
   user: PostgresUser | null,
   binaries: Binaries,
@@ -116,34 +127,54 @@ async function runInitdb(
 ): Promise<void> {
   const password = randomBytes(24).toString("base64url");
   const passwordFile = `${dir}.password`;
+  const run = runnerIn(dir, user);
   writeFileSync(passwordFile, password, { mode: 0o600 });
   try {
     if (user !== null) for (const path of [dir, passwordFile]) chownSync(path, user.uid, user.gid);
-    const args = [
-      "-D",
-      dir,
-      "-U",
-      EMBEDDED_ROLE,
-      "-E",
-      "UTF8",
-      "--no-locale",
-      "--auth=scram-sha-256",
-      `--pwfile=${passwordFile}`,
-    ];
-    // 24 random bytes need no key stretching. The default of 4,096 rounds would cost 5 ms on each side of each new connection.
-    args.push("-c", "scram_iterations=1", "--no-instructions");
-    // The thousand files of a new cluster would be written to the disk one by one.
-    if (!isDurable) args.push("--no-sync");
-    const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
-    await promisify(execFile)(binaries.initdb, args, {
-      ...ids,
-      cwd: dir,
-      env: { PATH: process.env.PATH, LC_ALL: "C" },
-    }).catch((error: Error & { stderr?: string }) => {
-      throw new EmbeddedError("cannot-start", `initdb failed: ${(error.stderr || error.message).trim()}`);
-    });
+    const pattern = patternFor(binaries, INITDB_ARGS, user);
+    if (pattern !== null && existsSync(pattern)) {
+      await copyClusterFiles(pattern, dir);
+      await setPassword(run, binaries, dir, password);
+      if (isDurable) await run(binaries.initdb, ["--sync-only", "-D", dir]);
+    } else {
+      // The thousand files of a new cluster would be written to the disk one by one.
+      const noSync = isDurable ? [] : ["--no-sync"];
+      await run(binaries.initdb, ["-D", dir, ...INITDB_ARGS, `--pwfile=${passwordFile}`, ...noSync]);
+      if (pattern !== null) await keepPattern(pattern, dir);
+    }
     renameSync(passwordFile, join(dir, "berth-password"));
   } finally {
     rmSync(passwordFile, { force: true });
   }
+}
+
+/** Runs a program of Postgres under its account, and resolves when it has ended without an error. */
+type Run = (program: string, args: readonly string[], input?: string) => Promise<void>;
+
+function runnerIn(dir: string, user: PostgresUser | null): Run {
+  const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
+  return async (program, args, input = "") => {
+    const running = promisify(execFile)(program, args, {
+      ...ids,
+      cwd: dir,
+      env: { PATH: process.env.PATH, LC_ALL: "C" },
+    });
+    // A program that has ended early reads no input. Its exit code says why.
+    running.child.stdin?.on("error", () => undefined);
+    running.child.stdin?.end(input);
+    const { stderr } = await running.catch((error: Error & { stderr?: string }) => {
+      throw new EmbeddedError("cannot-start", `${basename(program)} failed: ${(error.stderr || error.message).trim()}`);
+    });
+    // A server for single statements ends with exit code 0 even when one of them has failed.
+    if (/ (ERROR|FATAL): /.test(stderr)) {
+      throw new EmbeddedError("cannot-start", `${basename(program)} failed: ${stderr.trim()}`);
+    }
+  };
+}
+
+/** Changes the password of a cluster that is not being served. */
+function setPassword(run: Run, binaries: Binaries, dir: string, password: string): Promise<void> {
+  const settings = Object.entries(ONE_STATEMENT).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const args = ["--single", "-F", "-D", dir, ...settings, "postgres"];
+  return run(binaries.postgres, args, `alter role ${EMBEDDED_ROLE} password '${password}'\n`);
 }

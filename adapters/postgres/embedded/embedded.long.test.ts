@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ensureDatabase, withClient } from "../client/databases.ts";
-import { startEmbedded } from "./embedded.ts";
+import { type EmbeddedPostgres, startEmbedded } from "./embedded.ts";
 import { removeCluster } from "./embedded-cluster.ts";
 
 let dataDir: string;
@@ -128,3 +128,27 @@ test.runIf(process.platform === "linux")(
     expect(rowCount).toBe(0);
   },
 );
+
+test("a cluster that is copied from a pattern has a password of its own, and the pattern keeps none of its data", async () => {
+  const patterns = join(dataDir, "patterns");
+  mkdirSync(patterns);
+  vi.stubEnv("BERTH_CLUSTER_PATTERNS", patterns);
+  const servers: EmbeddedPostgres[] = [];
+  try {
+    for (const durable of [false, false, true]) {
+      servers.push(await startEmbedded({ durable }));
+      expect(readdirSync(patterns)).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/)]);
+    }
+    for (const server of servers) {
+      await withClient(server.url("postgres"), (client) => client.query("create table kept ()"));
+      const others = servers.filter((other) => other !== server);
+      for (const other of others) {
+        const url = Object.assign(new URL(other.url("postgres")), { port: server.port });
+        await expect(withClient(url.href, () => Promise.resolve())).rejects.toThrow("password authentication failed");
+      }
+    }
+  } finally {
+    vi.unstubAllEnvs();
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+});
