@@ -6,12 +6,13 @@ import type { Stage } from "./operation-routes.ts";
 /** The thing that an operation waits for, the reason, and the remedy. Shown with the move and as the server's fault. */
 export function describeWait(
   facts: OperationFacts,
-  { stage, selection }: { readonly stage: Stage; readonly selection: number },
+  at: { readonly stage: Stage; readonly selection: number; readonly isRecalled: boolean },
   answer: { readonly kind: "failed" | "gone" | "host-fenced"; readonly reason: string },
 ): string {
+  const { stage, selection } = at;
   const place = KEPT_STAGES.includes(stage) ? facts.source : (destinationOf(facts, selection) ?? facts.source);
   const host = place?.host ?? "the host";
-  if (stage === "handing-over" || stage === "recalling") return describeHandOver(facts, host, stage);
+  if (stage === "handing-over" || stage === "recalling") return describeHandOver(facts, host, at);
   const asked = ASKED_OF_CINDER[stage];
   if (asked !== undefined) return `Waiting: Cinder was asked to ${asked}, but has not: ${answer.reason}.`;
   const told = TOLD[stage] ?? "destroy its guest of the server";
@@ -23,23 +24,26 @@ export function describeWait(
   return `Waiting: ${state}.${kept} If ${host} cannot come back, fence it and force it down: then ${way}.`;
 }
 
-/** The wait for a source that may have handed over a guest that runs, or not. */
+/** The wait for a source that may have handed over a guest that runs, or not, and may have gone on after an abort. */
 function describeHandOver(
   { source }: OperationFacts,
   destination: string,
-  stage: "handing-over" | "recalling",
+  { stage, isRecalled }: { readonly stage: Stage; readonly isRecalled: boolean },
 ): string {
   const host = source?.host ?? "the host";
   const isAborted = stage === "recalling";
+  if (isRecalled)
+    return (
+      `Waiting: ${host} was told to go on with the server after its move to ${destination} was aborted, but is silent, and may have done so. Both guests are kept. Bring ${host} back: then the ` +
+      `server goes on there. If it cannot come back, fence it and force it down: then neither guest is started, since the one on ${destination} may be older than the server's disks, and the ` +
+      "server's fault says what to do."
+    );
   const since = isAborted ? " before the move was aborted" : "";
   const back = isAborted ? "the server goes on there" : "it says whether it still has the server";
-  const unless = isAborted
-    ? ` But if ${host} was told to go on before it fell silent, neither guest is started then, and the server's fault says what to do.`
-    : "";
   return (
     `Waiting: ${host} was ordered to hand the server over to ${destination}${since}, but is silent, and may have done so. Both guests are kept. Bring ${host} back: then ${back}. ` +
     `If it cannot come back, fence it and force it down: then ${destination} starts the server if it has received all of it, and otherwise the server is ` +
-    `on ${host} again and can be evacuated.${unless}`
+    `on ${host} again and can be evacuated.`
   );
 }
 
@@ -114,16 +118,48 @@ export function describeStranded(facts: OperationFacts, selection: number, faile
   );
 }
 
-/** Says why the destination of a move is neither started nor destroyed: it refuses to start, and its source is silent. */
-export function describeKept(facts: OperationFacts, selection: number, failed: string): string {
+/**
+ * What is known of the guest at the source of a move whose destination is kept. `elsewhere`: its agent is connected to another conductor, and not to the one that has the task. `absent`: the
+ * source has none. `empty`: the same, and the destination cannot be asked.
+ */
+export type SourceWord = "silent" | "elsewhere" | "absent" | "empty";
+
+/** Says why the destination of a move is neither started nor destroyed: it cannot start or be asked (`failed`), and may have the last copy of the server. */
+export function describeKept(
+  facts: OperationFacts,
+  selection: number,
+  { failed, word }: { readonly failed: string; readonly word: SourceWord },
+): string {
   const source = facts.source?.host ?? "the source";
   const host = destinationOf(facts, selection)?.host ?? "the destination";
+  if (word === "empty")
+    return (
+      `Waiting: ${source} no longer has the guest of this server, and ${failed}, which was to take it over. Its guest is kept, since it may be the last copy. Bring ${host} back: then the server ` +
+      `goes on there if it has received all of it. If it cannot come back, stop the agent of ${source}, fence both hosts and force both down: then the server is on ${source} again and can be evacuated. ` +
+      "Deleting the server removes both guests."
+    );
+  const [state, back] = SOURCE_WORDS[word](source);
   return (
-    `Waiting: ${host} was ordered to start the server, but cannot: ${withoutTrailing(failed, ".")}. ${source} is silent, so the guest on ${host} is kept, since it may be the last copy, and is started as soon as ` +
-    `${host} can. Remove the cause there. Or bring ${source} back: if it still has the server's guest, the server goes on there. If neither is possible, save the data of the disks on ${host}, stop its agent and force ${host} down: ` +
-    "then its guest is given up. Deleting the server removes both guests."
+    `Waiting: ${host} was ordered to start the server, but cannot: ${withoutTrailing(failed, ".")}. ${state}, so the guest on ${host} is kept, since it may be the last copy, and is started as soon as ` +
+    `${host} can. Remove the cause. ${back}The move cannot be aborted any longer. If neither helps, save the data of the disks on ${host}, stop its agent, fence ${host} and force it down: ` +
+    `then its guest is given up, and the move goes to its next host or back to ${source}, and the server can be evacuated after that. Deleting the server removes both guests.`
   );
 }
+
+/** For each word about the source: what is known, and what else helps. */
+const SOURCE_WORDS: Readonly<
+  Record<Exclude<SourceWord, "empty">, (source: string) => readonly [state: string, back: string]>
+> = {
+  silent: (source) => [
+    `${source} is silent`,
+    `Or bring ${source} back: if it still has the server's guest, the server goes on there. `,
+  ],
+  elsewhere: (source) => [
+    `${source} is up, but its agent is not connected to the conductor that carries the move out, and cannot be asked`,
+    `Or let the agent of ${source} reach all conductors of the cell: if ${source} still has the server's guest, the server goes on there. `,
+  ],
+  absent: (source) => [`${source} no longer has the guest of this server`, ""],
+};
 
 /** Says why the destination of an aborted move is neither started nor destroyed: its source may have gone on before it was forced down. */
 export function describeOutdated(facts: OperationFacts, selection: number): string {

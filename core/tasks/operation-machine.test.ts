@@ -311,7 +311,7 @@ describe("an operation", () => {
     expect(walk(world, ["done", "failed", "gone"]).state).toMatchObject({
       kind: "asking",
       stage: "retreating",
-      shownWait: "host",
+      shownWait: { kind: "host" },
     });
     expect(asked(walk(world, ["done", "gone", "host-fenced"]))).toEqual([["start-source", 0]]);
     expect(asked(walk(world, ["done", "gone", "done"]))).toEqual([["start-source", 0]]);

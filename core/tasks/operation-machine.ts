@@ -19,8 +19,16 @@ interface Position {
   readonly shownWait: Wait | null;
 }
 
-/** For an answer of the asked host, for the decision about another guest in quarantine, or for a destination that can start its guest. */
-type Wait = "host" | "quarantine" | "start";
+/**
+ * For an answer of the asked host, for the decision about another guest in quarantine, or for a guest that may be the last copy. The last wait is noted
+ * again when its cause changes, but not for ever: `times` counts its notes.
+ */
+type Wait =
+  | { readonly kind: "host" | "quarantine" }
+  | { readonly kind: "kept"; readonly cause: string; readonly times: number };
+
+/** A host whose reasons change all the time does not have each of them written. */
+const KEPT_NOTES_MAX = 20;
 
 export type OperationState =
   /** The stage's question was sent to a host. `signal` is `force` when a force was requested as the stage was entered. */
@@ -56,8 +64,10 @@ export type OperationEvent =
   | { readonly kind: "held-up"; readonly step: number; readonly reason: string }
   /** Guests have obeyed orders whose commits the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
-  /** The destination refuses to start the guest, and nobody knows whether the source has one. The destination's is kept, since it may be the last copy, and is asked again. */
-  | { readonly kind: "start-refused"; readonly step: number; readonly reason: string }
+  /** The destination cannot start the guest, or is silent, and its guest is kept, since it may be the last copy. The host is asked again. `cause` is the same as long as `reason` need not be shown again. */
+  | { readonly kind: "kept"; readonly step: number; readonly reason: string; readonly cause: string }
+  /** The source is about to be told to go on after an abort. The database has to know that first: from then on its guest may have run. */
+  | { readonly kind: "recalls"; readonly step: number }
   /** The source has lost its guest, and the destination's one may not be whole. It is kept, since it may be the last copy. */
   | { readonly kind: "stranded"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
@@ -78,6 +88,8 @@ export type OperationEffect =
       readonly revision: number;
       /** Only for a live migration: complete it now. */
       readonly force: boolean;
+      /** The source may have been told before to go on after an abort, perhaps by another conductor. */
+      readonly isRecalled: boolean;
     }
   | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite; readonly delayMs: number }
   /** Publishes the reason for the wait. */
@@ -123,7 +135,7 @@ export function beginOperation(
     shownWait: null,
   };
   const back = signal === "abort" ? abortedTo(world.facts.kind, at.stage) : null;
-  if (back !== null) return write(world, at, { to: back, selection, reason: `${ABORTED} on request`, noted: [] });
+  if (back !== null) return write(world, at, { to: back, selection, reason: ABORTED_ON_REQUEST, noted: [] });
   return enter(world, at, signal);
 }
 
@@ -148,7 +160,10 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "failed":
     case "gone":
     case "host-fenced":
-      if (event.step !== state.step || (state.shownWait === "host" && targetOf(world, state, event) === state.stage))
+      if (
+        event.step !== state.step ||
+        (state.shownWait?.kind === "host" && targetOf(world, state, event) === state.stage)
+      )
         return unchanged;
       return answered(world, state, event);
     case "arrived":
@@ -156,9 +171,11 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
       return write(world, state, { to: "starting", selection: state.selection, reason: state.reason, noted: [] });
     case "held-up":
       return event.step === state.step ? heldUp(world, state, event.reason) : unchanged;
-    case "start-refused":
-      if (event.step !== state.step || state.shownWait === "start") return unchanged;
-      return note(world, { ...state, shownWait: "start" }, null, { text: event.reason, isError: true });
+    case "kept":
+      return event.step === state.step ? kept(world, state, event) : unchanged;
+    case "recalls":
+      if (event.step !== state.step || state.stage !== "recalling" || isRecalled(state)) return unchanged;
+      return write(world, state, { to: "recalling", selection: state.selection, reason: RECALLED, noted: [] });
     case "forgotten":
     case "stranded":
       if (event.step !== state.step) return unchanged;
@@ -179,7 +196,8 @@ export function asksOf({ facts }: OperationWorld, stage: Stage): Ask {
 
 function askOf(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationEffect {
   const { stage, selection, step, revision } = at;
-  return { kind: "ask", ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
+  const order = { ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
+  return { kind: "ask", ...order, isRecalled: isRecalled(at) };
 }
 
 /** (transition committed) → asking or, when the stage asks no host, the next transition. */
@@ -200,11 +218,16 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
   if (target === at.stage && event.kind !== "done")
-    return note(world, { ...at, reason: event.kind === "failed" ? reason : at.reason, shownWait: "host" }, null, {
-      text: describeWait(world.facts, at, event),
-      // A server that another note has put into ERROR stays there until the operation goes on, with the present reason.
-      isError: at.shownWait === "quarantine" || at.shownWait === "start",
-    });
+    return note(
+      world,
+      { ...at, reason: event.kind === "failed" ? reason : at.reason, shownWait: { kind: "host" } },
+      null,
+      {
+        text: describeWait(world.facts, { ...at, isRecalled: isRecalled(at) }, event),
+        // A server that another note has put into ERROR stays there until the operation goes on, with the present reason.
+        isError: at.shownWait?.kind === "quarantine" || at.shownWait?.kind === "kept",
+      },
+    );
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);
     const isFinal = (event.kind === "failed" && event.final) || isAborted(at);
@@ -219,6 +242,11 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
 
 /** Whether the operation goes to no further destination, since it was aborted. */
 const isAborted = ({ reason }: Position): boolean => reason.startsWith(ABORTED);
+
+const ABORTED_ON_REQUEST = `${ABORTED} on request`;
+/** The reason of an aborted operation while its source is told to go on, and only then. A database without it says that the source was not told yet. */
+const RECALLED = `${ABORTED_ON_REQUEST}, and the source was told to go on`;
+const isRecalled = ({ reason }: Pick<Position, "reason">): boolean => reason === RECALLED;
 
 /**
  * → writing the hop to the next selection, from `first` onwards, of a host that has not failed (another way to fit does not help there) or,
@@ -238,6 +266,7 @@ function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" 
   const transition: Transition = {
     ...to,
     to: wayOf(world.facts, to.to),
+    reason: to.to !== "recalling" && isRecalled(to) ? ABORTED_ON_REQUEST : to.reason,
     from: { stage: at.stage, selection: at.selection },
     unseenMs: world.unseenMs,
   };
@@ -262,11 +291,23 @@ function heldUp(world: OperationWorld, state: Extract<OperationState, { kind: "a
   const { step, shownWait } = state;
   if (edgesOf(world.facts.kind, state.stage)?.failed === "give-up")
     return answered(world, state, { kind: "failed", step, reason: why, final: true });
-  if (shownWait === "quarantine") return { state, effects: [] };
-  return note(world, { ...state, shownWait: "quarantine" }, null, {
+  if (shownWait?.kind === "quarantine") return { state, effects: [] };
+  return note(world, { ...state, shownWait: { kind: "quarantine" } }, null, {
     text: describeHeldUp(world.facts, why),
     isError: true,
   });
+}
+
+/** asking → noting why the destination's guest is kept, if this is not what the database says already. */
+function kept(
+  world: OperationWorld,
+  state: Extract<OperationState, { kind: "asking" }>,
+  { reason, cause }: Extract<OperationEvent, { kind: "kept" }>,
+): MachineStep {
+  const shown = state.shownWait?.kind === "kept" ? state.shownWait : null;
+  if (shown?.cause === cause || shown?.times === KEPT_NOTES_MAX) return { state, effects: [] };
+  const shownWait = { kind: "kept", cause, times: (shown?.times ?? 0) + 1 } as const;
+  return note(world, { ...state, shownWait }, null, { text: reason, isError: true });
 }
 
 /** → noting: the operation stays at its stage, and says why. */

@@ -125,11 +125,39 @@ describe.each(OPERATION_KINDS.filter(isLiveMove))("a %s that is aborted while it
       /^Waiting: host-0 was ordered to hand .* to host-1 before the move was aborted, but is silent/,
     );
     expect(note).toMatch(/Both guests are kept\. Bring host-0 back: then the server goes on there\. .* force it down/);
-    expect(note).toMatch(/if host-0 was told to go on before it fell silent, neither guest is started/);
+    expect(note).toMatch(/then host-1 starts the server if it has received all of it/);
     const waiting = goOn(told, { kind: "committed", step: 3, revision: 4 });
     expect(asked(waiting)).toEqual(["start-source"]);
     expect(goOn(waiting, gone(4)).effects).toEqual([]);
     expect(goOn(waiting, { kind: "done", step: 4 }).effects).toMatchObject([{ write: { stage: "restoring" } }]);
+  });
+
+  test("writes that the source is told to go on before it is told, and does not promise the start of the destination from then on", () => {
+    const RECALLED = `${ABORT}, and the source was told to go on`;
+    const marked = goOn(recalling(), { kind: "recalls", step: 3 });
+    expect(marked.effects).toMatchObject([
+      {
+        write: {
+          stage: "recalling",
+          reason: RECALLED,
+          change: null,
+          migration: { ended: false },
+          startsAttempt: "b/0",
+        },
+      },
+    ]);
+    const told = goOn(marked, { kind: "committed", step: 3, revision: 4 });
+    expect(told.effects).toMatchObject([{ ask: "start-source", isRecalled: true, step: 4 }]);
+    expect(goOn(told, { kind: "recalls", step: 4 }).effects).toEqual([]);
+    const [commit] = goOn(told, gone(4)).effects;
+    expect(commit).toMatchObject({ write: { stage: "recalling", reason: RECALLED } });
+    expect(commit?.kind === "commit" && commit.write.migration?.note).toMatch(
+      /^Waiting: host-0 was told to go on .* but is silent.* force it down: then neither guest is started/,
+    );
+    // Only the stage that asks the source has the mark, and so has the next conductor.
+    expect(goOn(told, { kind: "done", step: 4 }).effects).toMatchObject([{ write: { reason: ABORT } }]);
+    const position = { taskId: taskId(7), stage: "recalling", step: 4, selection: 0, signal: null, revision: 4 };
+    expect(beginOperation(world, { ...position, reason: RECALLED }, []).effects).toMatchObject([{ isRecalled: true }]);
   });
 
   test.each([
@@ -163,7 +191,7 @@ test("a move whose destination refuses to start while its source is silent is sh
   const world = worldOf("live-migrate");
   const start = { taskId: taskId(7), stage: "starting", step: 3, selection: 0, signal: null, revision: 3 } as const;
   const starting = beginOperation(world, { ...start, reason: "" }, []);
-  const refused = (step: number) => ({ kind: "start-refused", step, reason: "it is kept" }) as const;
+  const refused = (step: number) => ({ kind: "kept", step, reason: "it is kept", cause: "silent: no luck" }) as const;
   const told = stepOperation(world, starting.state, refused(3));
   expect(told.effects).toMatchObject([
     {
@@ -185,6 +213,11 @@ test("a move whose destination refuses to start while its source is silent is sh
   ]);
   const failed = { kind: "failed", step: 4, reason: "no luck", final: false } as const;
   expect(stepOperation(world, waiting.state, failed).effects).toMatchObject([{ write: { stage: "retracting" } }]);
+  // An operator gives it up by forcing its host down.
+  const fenced = { kind: "host-fenced", step: 4, reason: "forced down" } as const;
+  expect(stepOperation(world, waiting.state, fenced).effects).toMatchObject([
+    { write: { stage: "preparing", selection: 1 } },
+  ]);
 });
 
 test.each(["resize", "migrate", "rebuild"] as const)(

@@ -58,13 +58,15 @@ export class EvacuatedSource {
     return true;
   }
 
-  /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
-  async stop(tenure: Tenure, order: SourceOrder): Promise<SourceStop> {
+  /**
+   * Stops the guest before the destination may start, because a host that was forced down may still be connected: it was not really fenced, or it is back. So the server never
+   * runs twice. The guest is kept, so that a copy is left if no destination starts. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
+  async stop(tenure: Tenure, orderId: string, revision: number): Promise<SourceStop> {
     if (this.#source === null) return STANDS;
     if (this.#isStopping) return { kind: "busy" };
     this.#isStopping = true;
     try {
-      return await this.#stop(this.#source, tenure, order);
+      return await this.#stop(this.#source, tenure, { orderId, revision });
     } finally {
       this.#isStopping = false;
     }
@@ -95,7 +97,7 @@ export class EvacuatedSource {
   async #elsewhere(host: string, tenure: Tenure): Promise<SourceStop> {
     const { releaser, settings } = this.#ports;
     const seen = { withinMs: settings.unseenMs, timesMax: RELEASES_MAX };
-    return (await releaser.tryReleaseSeen(tenure, host, seen)) ? { kind: "released" } : STANDS;
+    return (await releaser.tryReleaseSeen(tenure, host, seen)) === "released" ? { kind: "released" } : STANDS;
   }
 
   /**

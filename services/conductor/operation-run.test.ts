@@ -1,9 +1,5 @@
-import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { StepOutcome } from "../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
-import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
-import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import {
   AttemptReport,
   type ConductorMessage,
@@ -11,70 +7,11 @@ import {
   GuestState,
   OrderReport,
 } from "../../proto/gen/berth/agent.ts";
-import { ManualClock } from "../../runtime/manual-clock.ts";
-import { hostName, serverId, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
-import { selectionOf } from "../../test/rigs/begin-operation.ts";
-import { OperationRun } from "./operation-run.ts";
-
-const SPAN = { traceparent: "", traceId: "", end: () => {} };
-
-/** A move of server 1 from host 0 to host 1 that continues at a stage, and what it does there. */
-function moveAt(kind: OperationKind, stage: string, guests: { readonly isBeside: boolean }, others: object = {}) {
-  const clock = new ManualClock();
-  const done: string[] = [];
-  const steps: OperationStep[] = [];
-  const ports = {
-    ...{
-      clock,
-      store: {},
-      releaser: {},
-      events: { operationWaits() {}, attemptFailed() {}, operationEnded() {} },
-      settings: { attemptTimeoutMs: 60_000, hostGraceMs: 1_000, unseenMs: 5_000 },
-    },
-    ...{ arrivals: () => 0, arrivalOf: () => 0, moved() {}, ended() {}, tell() {}, needs: { meet: () => null } },
-    streamOf: (host: string) => ({
-      send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`),
-    }),
-    isBesideQuarantined: async () => guests.isBeside,
-    guests: {
-      clear: async () => {},
-      mayDestroy: async ({ host }: { readonly host: string }) => void done.push(`judge ${host}`),
-    },
-    commits: {
-      commitStep: async (step: OperationStep): Promise<StepOutcome> => {
-        steps.push(step);
-        done.push(`commit ${step.stage}`);
-        return { kind: "committed", revision: 9 };
-      },
-    },
-    ...others,
-  };
-  const operation = {
-    ...{
-      kind,
-      source: { host: hostName(0), attemptId: "b/0", allocation: undefined },
-      destination: undefined,
-    },
-    ...{ selections: [selectionOf(1)], before: serverSpec(1), statusBefore: "ACTIVE", migrationUuid: taskId(7) },
-    ...{ fenceWaived: false, rescueImage: undefined, snapshot: undefined, volume: undefined },
-  };
-  const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
-  const run = new OperationRun(
-    { task, epoch: 1, selection: 0, host: null, attemptId: null },
-    SPAN,
-    ports as unknown as ConstructorParameters<typeof OperationRun>[2],
-    0,
-  );
-  run.begin({ ...{ taskId: task.id, stage, step: 2, selection: 0, signal: null, revision: 2, reason: "" } }, []);
-  return { run, clock, done, steps };
-}
+import { hostName, serverId, taskId } from "../../test/contract/cell-fixtures.ts";
+import { handedOver, moveAt, settled } from "../../test/rigs/move-at-stage.ts";
 
 const resizeAt = (stage: string, guests: { readonly isBeside: boolean }, others: object = {}) =>
   moveAt("resize", stage, guests, others);
-
-const settled = async () => {
-  for (let turns = 0; turns < 5; turns += 1) await setImmediate();
-};
 
 test("has the guest of a destination judged that could not prepare it, before the server goes back to its source", async () => {
   const { run, done } = resizeAt("preparing", { isBeside: false });
@@ -195,34 +132,6 @@ test("an operator is told once of a host that refuses to start a guest and does 
   expect(done).toEqual([]);
 });
 
-/** A move whose source was told to hand over, and what has been done since. */
-async function handedOver(others: object = {}, kind: OperationKind = "live-migrate") {
-  const orders: string[] = [];
-  const streams = new Map<string, object>();
-  for (const host of [hostName(0), hostName(1)])
-    streams.set(host, {
-      send: ({ body }: ConductorMessage) => void (body?.$case === "handOff" && orders.push(body.value.orderId)),
-    });
-  const cleared: string[] = [];
-  const guests = {
-    clear: async ({ host }: { readonly host: string }) => void cleared.push(host),
-    look: async () => ({ kind: "silent" }),
-  };
-  const streamOf = (host: string) => streams.get(host) ?? null;
-  const ports = { guests, streamOf, releaser: { tryRelease: async () => "down" }, ...others };
-  const move = moveAt(kind, "handing-over", { isBeside: false }, ports);
-  await settled();
-  move.run.reported(
-    AttemptReport.fromPartial({
-      ...{ host: hostName(1), serverUuid: serverId(1), attemptId: `${taskId(7)}/0` },
-      ...{ state: GuestState.GUEST_STATE_PREPARED, listensAt: "qemu://there" },
-    }),
-    0,
-  );
-  await settled();
-  return { ...move, orders, cleared, streams };
-}
-
 test("a source that refuses to hand over a live guest and then says nothing of it is asked again, and nothing is cleared when it is gone", async () => {
   const { run, clock, done, orders, cleared, streams } = await handedOver();
   const refuse = async () => {
@@ -305,72 +214,3 @@ test.each([
     expect(done).not.toContain("power host-0");
   },
 );
-
-test.each([
-  ["the destination refuses to start, twice each time,", null],
-  ["Cinder does not let the destination have its volume", { kind: "failed", reason: "no volume", final: true }],
-] as const)("a live move whose source is silent when %s keeps the destination and asks it again", async (_, unmet) => {
-  const orders: string[] = [];
-  const { run, clock, done, steps } = moveAt(
-    "live-migrate",
-    "starting",
-    { isBeside: false },
-    {
-      guests: {
-        look: async ({ host }: { readonly host: string }) =>
-          host === hostName(0) ? { kind: "silent" } : { kind: "found", state: "prepared", revision: 1 },
-      },
-      needs: { meet: () => unmet && Promise.resolve(unmet) },
-      events: { startInDoubt() {}, operationWaits() {}, attemptFailed() {}, operationEnded() {} },
-      streamOf: () => ({
-        send: ({ body }: ConductorMessage) => void (body?.$case === "power" && orders.push(body.value.orderId)),
-      }),
-    },
-  );
-  for (let tries = 1; tries <= 20; tries += 1) {
-    await settled();
-    const refusal = { host: hostName(1), orderId: orders.at(-1) ?? "", failed: "no luck" };
-    for (let times = 0; times < 2; times += 1) run.ordered(OrderReport.fromPartial(refusal));
-    await settled();
-    clock.advance(10_000);
-  }
-  expect(done).toEqual(["commit starting"]);
-  expect(steps[0]?.server).toMatchObject({ status: "ERROR", fault: expect.stringContaining("host-1 is kept") });
-  expect(orders).toHaveLength(unmet === null ? 20 : 0);
-});
-
-test.each([
-  ["was told to go on, and may have, before it was forced down, is in ERROR, and neither guest is touched", true],
-  ["was silent since before the abort goes on at its destination when the source is forced down", false],
-])("an aborted live move whose source %s", async (_, isThere) => {
-  const streams = new Map<string, object>();
-  const sent: string[] = [];
-  const connect = (host: string) =>
-    streams.set(host, { send: ({ body }: ConductorMessage) => void sent.push(`${body?.$case} ${host}`) });
-  connect(hostName(1));
-  if (isThere) connect(hostName(0));
-  const cleared: string[] = [];
-  const { run, clock, steps } = moveAt(
-    "live-migrate",
-    "recalling",
-    { isBeside: false },
-    {
-      streamOf: (host: string) => streams.get(host) ?? null,
-      releaser: { tryRelease: async () => "fenced" },
-      guests: { clear: async ({ host }: { readonly host: string }) => void cleared.push(host) },
-    },
-  );
-  await settled();
-  expect(sent).toEqual(isThere ? ["power host-0"] : []);
-  streams.delete(hostName(0));
-  run.hostLost();
-  clock.advance(1_000);
-  await settled();
-  expect(cleared).toEqual([]);
-  if (!isThere) return expect([steps[0]?.stage, sent]).toEqual(["starting", ["power host-1"]]);
-  expect(sent).toEqual(["power host-0"]);
-  expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
-  expect(steps[0]?.server.fault).toMatch(
-    /^host-0 was told to go on .* the guest on host-1 is older .* on host-0 or on host-1/,
-  );
-});

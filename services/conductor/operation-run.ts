@@ -44,7 +44,8 @@ import {
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { PreparedDestinations } from "./prepared-destinations.ts";
-import { actOnRefusal, GUEST_EXISTS, guestOf, IN_QUARANTINE, LEFT_ON_WORD, meaningOfFence } from "./read-refusal.ts";
+import { GUEST_EXISTS, guestOf, IN_QUARANTINE, LEFT_ON_WORD } from "./read-refusal.ts";
+import { RefusalReader } from "./refusal-reader.ts";
 import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
@@ -60,12 +61,12 @@ export class OperationRun implements TaskRun {
   readonly #world: OperationWorld;
   #state: OperationState | null = null;
   #abandoned = false;
-  #hasRecalled = false;
   #asked: AskedGuest | null = null;
   readonly #destinations: PreparedDestinations;
   readonly #binding: OrderBinding;
   readonly #held: HeldTask;
   readonly #evacuated: EvacuatedSource;
+  readonly #refusals: RefusalReader;
   readonly #timers: RunTimers;
   readonly #network: DestinationNetwork;
 
@@ -79,6 +80,7 @@ export class OperationRun implements TaskRun {
     this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#destinations.devicesOf(at));
     this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
     this.#network = new DestinationNetwork(facts, this.tenure, ports, () => this.#binding.preparedPorts);
+    this.#refusals = new RefusalReader(facts, this.tenure, ports, () => this.abandon());
     this.#evacuated = new EvacuatedSource(facts.source, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
@@ -169,12 +171,14 @@ export class OperationRun implements TaskRun {
 
   #refused(asked: AskedGuest, failed: string, lacksContent = false): void {
     const refused = { ...asked, failed, lacksContent };
-    actOnRefusal(this.#world.facts, refused, this.#ports.guests, {
+    this.#refusals.act(refused, {
       isWanted: () => this.#isAt(asked.step),
+      isEmpty: () => this.#timers.restartDeadline(),
+      released: () => this.#release(),
       answered: () => this.#answered(asked, failed),
       askAgain: (tell) => this.#askAgainLater(asked, tell, failed),
       step: (event) => this.#step(event),
-    }).catch(() => this.abandon());
+    });
   }
 
   destroyed(report: DestroyReport): void {
@@ -249,7 +253,7 @@ export class OperationRun implements TaskRun {
   #ask(asked: AskedGuest): void {
     if (isGivenUp(asked.ask)) {
       const { ms, event } = attemptLimit(this.#world.facts.kind, asked, this.#ports.settings);
-      this.#timers.setDeadline(ms, () => this.#step(event));
+      this.#timers.setDeadline(ms, () => this.#step(this.#refusals.meaningOfEnd(asked, event)));
     }
     if (asked.ask === "start-destination" && OPERATIONS[this.#world.facts.kind].source === "fenced") {
       // The promise rejects only when the conductor stops.
@@ -257,13 +261,9 @@ export class OperationRun implements TaskRun {
     } else this.#send();
   }
 
-  /**
-   * Stops the guest at the source before the destination may start, because a host that was forced down may still be connected: it was not
-   * really fenced, or it is back. So the server never runs twice. The guest is kept, so that a copy is left if no destination starts.
-   */
+  /** A destination may start only after the guest at the source of an evacuation stands still. */
   async #startEvacuated(asked: AskedGuest): Promise<void> {
-    const order = { orderId: orderIdOf(this.tenure.taskId, asked), revision: asked.revision };
-    const stop = await this.#evacuated.stop(this.tenure, order);
+    const stop = await this.#evacuated.stop(this.tenure, orderIdOf(this.tenure.taskId, asked), asked.revision);
     if (stop.kind === "released") this.#release();
     else if (stop.kind === "runs")
       this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
@@ -295,11 +295,11 @@ export class OperationRun implements TaskRun {
     else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
     else if (this.#binding.holdsUp(asked, () => this.#isAt(asked.step), bound)) return;
     else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
+    else if (asked.stage === "recalling" && !asked.isRecalled) this.#step({ kind: "recalls", step: asked.step });
     else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
       this.#network.ordered(asked.step);
       stream.send(this.#orderFor(asked));
-      this.#hasRecalled ||= asked.stage === "recalling";
       if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
       else this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());
     }
@@ -356,12 +356,12 @@ export class OperationRun implements TaskRun {
     const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, releasesMax(asked.ask));
     if (unreached === "released") this.#release();
     else if (this.#timers.waiting !== wait || this.#asked?.step !== asked.step) return;
-    else if (unreached === "fenced") this.#step(meaningOfFence(this.#world.facts, asked, this.#hasRecalled));
+    else if (unreached === "fenced") this.#step(this.#refusals.meaningOfFence(asked));
     else {
       // A stage that waits for its host uses this retry. Any other stage cancels it when the step changes.
       this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#leaveHostOrAsk());
-      if (unreached === "down" || asked.ask === "prepare")
-        this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
+      const gone = { kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` } as const;
+      if (unreached === "down" || asked.ask === "prepare") this.#step(this.#refusals.meaningOfEnd(asked, gone));
     }
   }
 

@@ -21,12 +21,16 @@ const handOver = {
   revision: 7,
   selection: 0,
   force: false,
+  isRecalled: false,
   place: source,
   tries: 1,
   failed: "no luck",
   lacksContent: false,
 } as const;
-const looking = (lookAt: (host: string) => GuestLook) => ({ look: async ({ host }: LookedAt) => lookAt(host) });
+const looking = (lookAt: (host: string) => GuestLook, seen: "seen" | "unseen" | "released" = "unseen") => ({
+  look: async ({ host }: LookedAt) => lookAt(host),
+  seek: async () => seen,
+});
 /** The source has stopped, by an order that is not later than the one that it has refused. */
 const stopped: GuestLook = { kind: "found", state: "stopped", revision: 5 };
 
@@ -72,7 +76,7 @@ test.each<[OperationKind, GuestLook, unknown]>([
   ["rebuild", prepared, "plain"],
   ["live-migrate", absent, "plain"],
   ["migrate", absent, "plain"],
-  ["live-migrate", { kind: "silent" }, "unclear"],
+  ["live-migrate", { kind: "silent" }, "empty"],
 ])("a %s whose source has no guest, while that of the destination is %j", async (kind, there, meaning) => {
   const guests = looking((host) => (host === source.host ? absent : there));
   expect(await meaningOfRefusal({ ...facts, kind }, handOver, guests)).toEqual(meaning);
@@ -82,7 +86,7 @@ const running: GuestLook = { kind: "found", state: "running", revision: 3 };
 test.each<[GuestLook, GuestLook, unknown]>([
   [absent, prepared, arrived],
   [absent, absent, "plain"],
-  [absent, { kind: "silent" }, "unclear"],
+  [absent, { kind: "silent" }, "empty"],
   [stopped, prepared, "plain"],
   [stopped, running, arrived],
   [{ kind: "silent" }, prepared, "unclear"],
@@ -97,13 +101,18 @@ test.each<[GuestLook, GuestLook, unknown]>([
 );
 
 test.each<[OperationKind, number, unknown]>([
-  ["migrate", 8, "unclear"],
+  ["migrate", 8, "empty"],
   [
     "migrate",
     9,
     { ...stranded, reason: expect.stringMatching(/host-2 does not go on: host-2 is silent\. .* is kept/) },
   ],
-  ["live-migrate", 9, "unclear"],
+  ["live-migrate", 8, "empty"],
+  [
+    "live-migrate",
+    9,
+    { kind: "kept", step: 4, cause: "empty: host- is silent", reason: expect.stringContaining("host-2 is silent") },
+  ],
   ["rebuild", 9, "unclear"],
 ])(
   "a %s whose source says for the %dth time that it has no guest, while the destination is silent",
@@ -114,21 +123,24 @@ test.each<[OperationKind, number, unknown]>([
 );
 
 const silent: GuestLook = { kind: "silent" };
-const kept = {
-  ...{ kind: "start-refused", step: 4 },
-  reason: expect.stringMatching(/^Waiting: host-2 .* cannot: no luck\. host-1 is silent, .* host-2 is kept/),
-};
+const kept = (cause: string, told: string) => ({
+  ...{ kind: "kept", step: 4, cause },
+  reason: expect.stringMatching(new RegExp(`^Waiting: host-2 .* cannot: no luck\\. ${told}, .* host-2 is kept`)),
+});
+const unheard = kept("silent: no luck", "host-1 is silent");
+const alone = kept("absent: no luck", "host-1 no longer has the guest of this server");
 test.each<[OperationKind, GuestLook, unknown, { tries?: number; lacksContent?: true }]>([
-  ["live-migrate", absent, stranded, {}],
-  ["resize", absent, stranded, {}],
+  ["live-migrate", absent, "unclear", { tries: 5 }],
+  ["live-migrate", absent, alone, { tries: 6 }],
+  ["resize", absent, alone, { tries: 6 }],
   ["rebuild", absent, "plain", {}],
   ["live-migrate", stopped, "plain", {}],
   ["live-migrate", absent, stranded, { tries: 6, lacksContent: true }],
   ["live-migrate", silent, "unclear", { tries: 5 }],
-  ["live-migrate", silent, kept, { tries: 6 }],
+  ["live-migrate", silent, unheard, { tries: 6 }],
   ["live-migrate", silent, "unclear", { tries: 5, lacksContent: true }],
   ["live-migrate", silent, "plain", { tries: 6, lacksContent: true }],
-  ["migrate", silent, kept, { tries: 6 }],
+  ["migrate", silent, unheard, { tries: 6 }],
   ["migrate", silent, "plain", { tries: 6, lacksContent: true }],
   ["rebuild", silent, "plain", {}],
 ])("a destination of a %s that does not start, while the source's guest is %j", async (kind, there, meaning, how) => {

@@ -1,4 +1,10 @@
-import { describeForgotten, describeKept, describeOutdated, describeStranded } from "../../core/tasks/describe-wait.ts";
+import {
+  describeForgotten,
+  describeKept,
+  describeOutdated,
+  describeStranded,
+  type SourceWord,
+} from "../../core/tasks/describe-wait.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { givesContent, isLiveMove } from "../../core/tasks/operation-kinds.ts";
@@ -8,8 +14,12 @@ import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refu
 import { GuestState } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
 import type { AskedGuest } from "./operation-orders.ts";
+import type { SeenElsewhere } from "./task-releaser.ts";
 
-/** After so many refusals of a source that has no guest, half a minute, a silent destination is no longer awaited. A restarted conductor hears of its hosts in a few seconds. */
+/**
+ * After so many refusals of a source that has no guest, half a minute, a silent destination is no longer awaited, or people are told of the wait. A restarted conductor hears of its
+ * hosts in a few seconds.
+ */
 const EMPTY_TRIES_MAX = 9;
 
 /**
@@ -19,9 +29,22 @@ const EMPTY_TRIES_MAX = 9;
 const UNHEARD_TRIES_MAX = 6;
 
 /** An order that the host of `place` has refused for the reason `failed`. `lacksContent`: the guest still waits for what the source was to hand over. */
-type Refused = AskedGuest & { readonly failed: string; readonly lacksContent: boolean };
-type LookAt = (place: PlaceOf) => Promise<GuestLook>;
-type Meaning = OperationEvent | "plain" | "unclear";
+export type Refused = AskedGuest & { readonly failed: string; readonly lacksContent: boolean };
+type Meaning = OperationEvent | "plain" | "unclear" | "empty" | "released";
+
+/** What may be asked about the guests of a server. */
+interface AskedGuests {
+  look(name: LookedAt): Promise<GuestLook>;
+  /** Looks for another conductor that hears of a host that is silent here, and releases the task to it, but not again and again. */
+  seek(host: string): Promise<SeenElsewhere>;
+}
+/** The guests of the operation of a refused order. */
+interface MoveGuests {
+  lookAt(place: PlaceOf): Promise<GuestLook>;
+  seek(place: PlaceOf): Promise<SeenElsewhere>;
+}
+
+const UNREACHED = "is up, but its agent is not connected to the conductor that carries the move out";
 
 /** At these stages a refusal of Cinder or Neutron leaves a guest as the host's own would, so the server's guests are looked at first. */
 export const LEFT_ON_WORD: readonly Stage[] = ["recalling", "starting"];
@@ -31,54 +54,26 @@ export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "at
   return { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
 }
 
-/** The parts of an operation's run that act on the meaning of a refusal. */
-interface RefusedRun {
-  /** Whether the operation still waits for the answer. */
-  isWanted(): boolean;
-  /** The refusal is the host's answer. */
-  answered(): void;
-  /** Gives the order again, later. `startInDoubt`: operators are told that the host may run the guest. */
-  askAgain(tell: "startInDoubt" | null): void;
-  step(event: OperationEvent): void;
-}
-
-/** Acts on a refused order by its meaning, because the guest may have obeyed later orders than the database knows of. Rejects when the conductor stops. */
-export async function actOnRefusal(
-  facts: OperationFacts,
-  refused: Refused,
-  guests: { look(name: LookedAt): Promise<GuestLook> },
-  run: RefusedRun,
-): Promise<void> {
-  const meaning = await meaningOfRefusal(facts, refused, guests);
-  if (!run.isWanted()) return;
-  if (meaning === "plain") return run.answered();
-  // Until the deadline of a hand-over. About a start until the host says whether the guest runs, or it is certain that the guest is not needed.
-  if (meaning === "unclear" || meaning.kind === "start-refused")
-    run.askAgain(refused.ask === "hand-over" ? null : "startInDoubt");
-  if (meaning !== "unclear") run.step(meaning);
-}
-
 /**
  * Interprets a host's refusal of an order by looking at the server's guests. `plain`: the refusal means only what the host said. `unclear`:
  * the host does not say what its guest is, or the guest runs and is not paused yet as the order wants. It may be the only copy, so the host is asked again.
  */
-export async function meaningOfRefusal(
-  facts: OperationFacts,
-  refused: Refused,
-  guests: { look(name: LookedAt): Promise<GuestLook> },
-): Promise<Meaning> {
+export async function meaningOfRefusal(facts: OperationFacts, refused: Refused, asked: AskedGuests): Promise<Meaning> {
   const { ask, stage, step, revision, place } = refused;
-  const lookAt: LookAt = (at) => guests.look(guestOf(facts, at));
-  const look = await lookAt(place);
+  const guests: MoveGuests = {
+    lookAt: (at) => asked.look(guestOf(facts, at)),
+    seek: (at) => asked.seek(at.host),
+  };
+  const look = await guests.lookAt(place);
   const refusal = readRefusal(ask, revision, look);
   switch (refusal) {
     case "failed":
       // The continued task has raised its revision as well, so the source may not show that it has handed over.
-      if (ask === "hand-over") return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: false });
+      if (ask === "hand-over") return meaningOfDestination(facts, refused, guests, { isSourceEmpty: false });
       // It may have handed over before the move was aborted.
       if (stage === "recalling")
-        return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: look.kind === "absent" });
-      return ask === "start-destination" && look.kind === "found" ? meaningOfNoStart(facts, refused, lookAt) : "plain";
+        return meaningOfDestination(facts, refused, guests, { isSourceEmpty: look.kind === "absent" });
+      return ask === "start-destination" && look.kind === "found" ? meaningOfNoStart(facts, refused, guests) : "plain";
     case "unclear":
       return "unclear";
     case "done":
@@ -89,7 +84,7 @@ export async function meaningOfRefusal(
     case "forgotten":
       return forgotten(facts, refused, { host: place.host, look });
     case "gone-over":
-      return meaningOfDestination(facts, refused, lookAt, { isSourceEmpty: true });
+      return meaningOfDestination(facts, refused, guests, { isSourceEmpty: true });
     default:
       return refusal satisfies never;
   }
@@ -102,13 +97,13 @@ export async function meaningOfRefusal(
 async function meaningOfDestination(
   facts: OperationFacts,
   refused: Refused,
-  lookAt: LookAt,
+  guests: MoveGuests,
   { isSourceEmpty }: { readonly isSourceEmpty: boolean },
 ): Promise<Meaning> {
   const destination = destinationOf(facts, refused.selection);
   if (destination === null) return "plain";
-  const look = await lookAt(destination);
-  if (look.kind === "silent") return isSourceEmpty ? meaningOfSilence(facts, refused, destination) : "plain";
+  const look = await guests.lookAt(destination);
+  if (look.kind === "silent") return isSourceEmpty ? meaningOfSilence(facts, refused, destination, guests) : "plain";
   const found = readGoneOver(look);
   switch (found) {
     case "arrived":
@@ -125,36 +120,72 @@ async function meaningOfDestination(
   }
 }
 
-/** Only the silent destination may have a guest, which must not be cleared away when the time for the order is over. A live move waits for its host. */
-function meaningOfSilence(facts: OperationFacts, refused: Refused, { host }: PlaceOf): Meaning {
-  if (isLiveMove(facts.kind) || !givesContent(facts.kind) || refused.tries < EMPTY_TRIES_MAX) return "unclear";
-  return stranded(facts, { ...refused, failed: `${host} is silent` });
+/**
+ * Only the silent destination may have a guest, which must not be cleared away, neither now nor when the time for the order is over. A live move waits for its host, and says so after a
+ * while; a move at rest ends.
+ */
+async function meaningOfSilence(
+  facts: OperationFacts,
+  refused: Refused,
+  destination: PlaceOf,
+  guests: MoveGuests,
+): Promise<Meaning> {
+  if (!givesContent(facts.kind)) return "unclear";
+  if (refused.tries < EMPTY_TRIES_MAX) return "empty";
+  const seen = await guests.seek(destination);
+  if (seen === "released") return "released";
+  const failed = `${destination.host} ${seen === "seen" ? UNREACHED : "is silent"}`;
+  return isLiveMove(facts.kind)
+    ? kept(facts, refused, { failed, word: "empty" })
+    : stranded(facts, { ...refused, failed });
 }
 
 /**
- * A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. If the source is silent, it may hold that, and may be able to start
- * later, unless it says that it still waits for what the source was to hand over. An agent of an older version does not say that.
+ * A destination that cannot start is cleared away, and the server goes back to its source, but not if it holds the only guest of the server. It does if the source has none, and it may if the source is
+ * silent. Then the destination may be able to start later, unless it says that it still waits for what the source was to hand over. An agent of an older version does not say that. The refusal may
+ * also be one of Cinder or Neutron, which says nothing about the guest.
  */
-async function meaningOfNoStart(facts: OperationFacts, refused: Refused, lookAt: LookAt): Promise<Meaning> {
+async function meaningOfNoStart(facts: OperationFacts, refused: Refused, guests: MoveGuests): Promise<Meaning> {
   if (facts.source === null || !givesContent(facts.kind)) return "plain";
-  const source = (await lookAt(facts.source)).kind;
-  if (source === "absent") return stranded(facts, refused);
+  const source = (await guests.lookAt(facts.source)).kind;
   if (source === "found") return "plain";
   if (refused.tries < UNHEARD_TRIES_MAX) return "unclear";
-  const { step, selection, failed, lacksContent } = refused;
-  if (lacksContent) return "plain";
-  return { kind: "start-refused", step, reason: keptReason(describeKept(facts, selection, failed)) };
+  const { failed, lacksContent } = refused;
+  if (lacksContent) return source === "absent" ? stranded(facts, refused) : "plain";
+  if (source === "absent") return kept(facts, refused, { failed, word: source });
+  const seen = await guests.seek(facts.source);
+  if (seen === "released") return "released";
+  return kept(facts, refused, { failed, word: seen === "seen" ? "elsewhere" : "silent" });
 }
 
 /**
- * What it means that an operator has forced the asked host down. A source that was told to go on after an abort (`hasRecalled`) may have done so before it died. Then its guest has written
+ * What it means that a source cannot be asked any longer that has said before that it has no guest: the silent destination's may be the last copy. A live move
+ * keeps it anyway.
+ */
+export function meaningOfEmptied(facts: OperationFacts, asked: AskedGuest, event: OperationEvent): OperationEvent {
+  if (isLiveMove(facts.kind)) return event;
+  const host = destinationOf(facts, asked.selection)?.host ?? "the destination";
+  return stranded(facts, { ...asked, failed: `${host} is silent`, lacksContent: false });
+}
+
+/**
+ * What it means that an operator has forced the asked host down. A source that was told to go on after an abort (`isRecalled`) may have done so before it died. Then its guest has written
  * to the disks since, and the destination's guest must not go on with the memory of an earlier time. It is not destroyed either: if the source had not obeyed, it is the last copy.
  */
-export function meaningOfFence(facts: OperationFacts, asked: AskedGuest, hasRecalled: boolean): OperationEvent {
-  const { stage, step, selection, place } = asked;
-  if (stage !== "recalling" || !hasRecalled)
-    return { kind: "host-fenced", step, reason: `${place.host} was forced down` };
+export function meaningOfFence(facts: OperationFacts, asked: AskedGuest): OperationEvent {
+  const { isRecalled, step, selection, place } = asked;
+  if (!isRecalled) return { kind: "host-fenced", step, reason: `${place.host} was forced down` };
   return { kind: "stranded", step, reason: keptReason(describeOutdated(facts, selection)) };
+}
+
+function kept(
+  facts: OperationFacts,
+  { step, selection }: Refused,
+  why: { readonly failed: string; readonly word: SourceWord },
+): OperationEvent {
+  // A reason that differs in its numbers alone, as in the id of a process, is the same cause.
+  const cause = `${why.word}: ${why.failed.replace(/\d+/g, "")}`;
+  return { kind: "kept", step, cause, reason: keptReason(describeKept(facts, selection, why)) };
 }
 
 function stranded(facts: OperationFacts, { step, selection, failed }: Refused): OperationEvent {

@@ -5,6 +5,7 @@ export class RunTimers {
   readonly #clock: Pick<Clock, "setTimer">;
   #waiting: Timer | null = null;
   #deadline: Timer | null = null;
+  #setAgain = (): void => {};
 
   constructor(clock: Pick<Clock, "setTimer">) {
     this.#clock = clock;
@@ -28,7 +29,16 @@ export class RunTimers {
 
   /** Sets the deadline, unless there is one already. */
   setDeadline(delayMs: number, then: () => void): void {
-    this.#deadline ??= this.#clock.setTimer(delayMs, then);
+    if (this.#deadline !== null) return;
+    this.#deadline = this.#clock.setTimer(delayMs, then);
+    this.#setAgain = () => this.setDeadline(delayMs, then);
+  }
+
+  /** Sets the deadline as late again, if there is one. */
+  restartDeadline(): void {
+    if (this.#deadline === null) return;
+    this.stopDeadline();
+    this.#setAgain();
   }
 
   /** The host has done its work. Another deadline may be set for more. */

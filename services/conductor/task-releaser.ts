@@ -21,6 +21,9 @@ const LATE_SIGHTING_MS = 200;
  */
 export type Unreached = "released" | "down" | "fenced" | "up";
 
+/** `released`: another conductor has seen the host's agent lately, and got the task. `seen`: the same, but no conductor could take the task. `unseen`: none has seen it. */
+export type SeenElsewhere = "released" | "seen" | "unseen";
+
 interface ReleasedTask {
   readonly times: number;
   readonly atMs: number;
@@ -77,19 +80,18 @@ export class TaskReleaser {
   }
 
   /**
-   * Releases a task whose host must be asked even if it is down or fenced. Returns true if another conductor has seen the host's agent
-   * lately and got the task. Rejects when the conductor stops.
+   * Releases a task to another conductor that has seen the agent of a host lately, even if the host is down or fenced. Rejects when the conductor stops.
    */
   async tryReleaseSeen(
     tenure: Tenure,
     host: string,
     { withinMs, timesMax }: { readonly withinMs: number; readonly timesMax: number },
-  ): Promise<boolean> {
+  ): Promise<SeenElsewhere> {
     const sighting = await this.#commits.answered("sightings", this.#sightings, host);
-    if (sighting === null || sighting.seenAgoMs > withinMs) return false;
+    if (sighting === null || sighting.seenAgoMs > withinMs || this.#streamOf(host) !== null) return "unseen";
     const lostMs = this.#unconnectedMs(host);
-    if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return false;
-    return this.#releaseFor(tenure, host, timesMax);
+    if (lostMs !== null && sighting.seenAgoMs > lostMs - LATE_SIGHTING_MS) return "unseen";
+    return (await this.#releaseFor(tenure, host, timesMax)) ? "released" : "seen";
   }
 
   /**

@@ -20,7 +20,7 @@ beforeEach(async () => {
   cell = await new SmallCell({ speed: SPEED }).open();
   memory = new FakeMemory();
   agents = [];
-  disks = [0, 1].map(() => ({ records: [] }));
+  disks = [0, 1, 2].map(() => ({ records: [] }));
 });
 afterEach(() => cell.close());
 
@@ -150,6 +150,37 @@ describe("a live migration whose destination has received everything and refuses
     expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-0" });
     await runs(0);
     await only(0);
+  });
+});
+
+describe("an operator whose server cannot start at the destination of its move, while the source is silent", () => {
+  async function stuck(): Promise<void> {
+    await interrupted("after");
+    agentOf(1).driver.start = () => Promise.reject(new Error("the guest's firmware is broken"));
+    await fence();
+    await eventually("the wait", async () => (await migration()).note.includes("firmware is broken"), {
+      withinMs: 20_000,
+    });
+    // What the note says about the ways out is what the following tests do.
+    expect((await migration()).note).toMatch(/stop its agent, fence host-1 and force it down.* can be evacuated after/);
+  }
+
+  test("can delete the server", async () => {
+    await stuck();
+    await cell.delete(1);
+    await cell.become(1, "DELETED");
+    expect(cell.existsOn(1)).not.toContain("host-1");
+  });
+
+  test("can give the destination up by forcing its host down, and evacuate the server then", async () => {
+    await startAgent(2);
+    await stuck();
+    await agentOf(1).agent.close();
+    await cell.store.hostAdmin().setForcedDown("host-1", true);
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await cell.operate({ server: 1, kind: "evacuate", hosts: [2] });
+    await eventually("it to run on host-2", () => cell.runsOn(1).includes("host-2"), { withinMs: 20_000 });
+    expect(await ended()).toMatchObject({ status: "ACTIVE", host: "host-2" });
   });
 });
 
