@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import { BusError, type PublishOptions } from "../../runtime/bus.ts";
 import { serversToldOf } from "../../test/rigs/servers-told-of.ts";
 import { RequestAnnouncer } from "./request-announcer.ts";
@@ -62,4 +63,17 @@ test("a message whose answer is outstanding delays no later one", async () => {
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(published).toHaveLength(3);
+});
+
+test("a small spec goes along with a request that has a message for itself", async () => {
+  const specs: number[] = [];
+  const publish = async (_: string, data: Uint8Array): Promise<void> => {
+    specs.push(ScheduleRequest.decode(data).spec.length);
+  };
+  const announcer = new RequestAnnouncer({ publish });
+  await announcer.announce("alone", {}, new Uint8Array(500));
+  await announcer.announce("traced", { traceparent: "00-a-b-01" }, new Uint8Array(400));
+  await announcer.announce("large", {}, new Uint8Array(10_000));
+  await Promise.all(uuidsTo(2).map((uuid) => announcer.announce(uuid, {}, new Uint8Array(500))));
+  expect(specs).toEqual([500, 400, 0, 0]);
 });

@@ -6,6 +6,8 @@ import type { MeasuredCloud } from "./measured-cloud.ts";
 
 export const LONE_BOOTS = 40;
 const ACTIVE_MS_MAX = 30_000;
+/** A boot is first looked at after this part of the shortest time so far, since the looks take CPU from it. */
+const UNSEEN_SHARE = 0.6;
 
 /**
  * Milliseconds from the POST of a server to the moment when its cell's database has it ACTIVE, while nothing else is under way. The next
@@ -20,6 +22,8 @@ export async function measureLoneBoots(cloud: MeasuredCloud, failingHosts = 0): 
     for (let boot = 0; boot < LONE_BOOTS; boot += 1) {
       const posted = performance.now();
       const uuid = await cloud.boot(metadata);
+      const unseenMs = times.length === 0 ? 0 : UNSEEN_SHARE * Math.min(...times);
+      await delay(Math.max(0, unseenMs - (performance.now() - posted)));
       const isActive = {
         name: "is-active",
         text: "select from servers where uuid = $1 and status = 'ACTIVE'",

@@ -26,8 +26,8 @@ interface TimedStep {
 }
 
 /**
- * Prints where the time of a lone boot goes: the spans of its trace with their places after the POST, in medians over the boots, and the
- * statements of a boot and its delete, each of which is a round trip. Many boots come first, after which the code is compiled and plans are
+ * Prints where the time of a lone boot goes: the spans of its trace and their events with their places after the POST, in medians over the
+ * boots, and the statements of a boot and its delete, each of which is a round trip. Many boots come first, after which the code is compiled and plans are
  * kept, and a pause, after which no batch waits for others.
  */
 export async function printTimeLine(): Promise<void> {
@@ -82,14 +82,18 @@ function bootsOf(spans: readonly CollectedSpan[]): readonly CollectedSpan[] {
 function stepsOf(spans: readonly CollectedSpan[]): readonly TimedStep[] {
   const posted = new Map(bootsOf(spans).map(({ traceId, startMs }) => [traceId, startMs]));
   const seen = new Map<string, { starts: number[]; lengths: number[] }>();
-  for (const { service, name, traceId, startMs, endMs } of spans) {
+  const note = (step: string, startMs: number, lengthMs: number): void => {
+    const times = seen.get(step) ?? { starts: [], lengths: [] };
+    seen.set(step, times);
+    times.starts.push(startMs);
+    times.lengths.push(lengthMs);
+  };
+  for (const { service, name, traceId, startMs, endMs, events } of spans) {
     const since = posted.get(traceId);
     if (since === undefined) continue;
-    const key = `${service.replace("berth-", "")}: ${name}`;
-    const times = seen.get(key) ?? { starts: [], lengths: [] };
-    seen.set(key, times);
-    times.starts.push(startMs - since);
-    times.lengths.push(endMs - startMs);
+    const step = `${service.replace("berth-", "")}: ${name}`;
+    note(step, startMs - since, endMs - startMs);
+    for (const event of events) note(`${step}: ${event.name}`, event.atMs - since, 0);
   }
   const medianOf = (figures: readonly number[]) => measuredOf(figures).median;
   return [...seen]

@@ -168,12 +168,13 @@ export class RequestIntake {
 /** The work of a message, without repetitions; never none. */
 function decodeWorks(data: Uint8Array): readonly Work[] | Error {
   try {
-    const { server, move, serverUuid, moveId, more } = ScheduleRequest.decode(data);
+    const { server, move, serverUuid, moveId, more, spec } = ScheduleRequest.decode(data);
     const moving = moveId || move?.id;
     if (moving) return [{ kind: "move", id: moving }];
     const placed = [serverUuid || (server?.uuid ?? ""), ...more].filter((uuid) => uuid !== "");
     if (placed.length === 0) return new Error("a schedule request without a server");
-    return [...new Set(placed)].map((id) => ({ kind: "server", id }));
+    const told = spec.length === 0 ? {} : { told: spec };
+    return [...new Set(placed)].map((id) => ({ kind: "server", id, ...told }));
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }

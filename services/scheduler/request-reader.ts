@@ -1,8 +1,10 @@
 import { assert } from "../../core/assert.ts";
 import type { PlaceableRequest } from "../../core/stores/api/api-store.ts";
 import { STORED_SPEC_BYTES_MAX } from "../../core/tasks/spec-limits.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { decodeKept } from "../../runtime/encode-once.ts";
 import { TurnGate } from "../../runtime/turn-gate.ts";
 import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
@@ -10,6 +12,8 @@ import type { SchedulerSettings } from "./settings.ts";
 /** Maximum number of bytes of specs in one answer of the database. A plain spec has less than 1 kB. */
 const PAGE_BYTES_MAX = 4 << 20;
 const READS_AT_ONCE = 2;
+/** Requests of a greater age are read from their rows: a sweep may have handed them to another scheduler, and the clocks may differ. */
+const TOLD_AGE_MS_MAX = 5_000;
 
 /** A request as its row described it when it was read. */
 export interface ReadRequest extends PlaceableRequest {
@@ -27,12 +31,14 @@ export interface ReadRequest extends PlaceableRequest {
 export class RequestReader {
   readonly #reads: Batcher<string, ReadRequest | null>;
   readonly #gate: TurnGate;
+  readonly #clock: Pick<Clock, "monotonic" | "now">;
 
   constructor(
     store: Pick<SchedulerStore, "placeable">,
-    clock: Pick<Clock, "monotonic">,
+    clock: Pick<Clock, "monotonic" | "now">,
     { batchMax, requestsPerTurn }: Pick<SchedulerSettings, "batchMax" | "requestsPerTurn">,
   ) {
+    this.#clock = clock;
     this.#gate = new TurnGate(requestsPerTurn);
     this.#reads = new Batcher({
       run: (uuids) => readPages(store, clock, uuids),
@@ -42,6 +48,31 @@ export class RequestReader {
       // A boot waits for its read before anything else is done for it, and a slow read would delay the next ones tenfold.
       spacingMsMax: COMMIT_SPACING_MS,
     });
+  }
+
+  /**
+   * Returns the request as it was accepted, if the first delivery of its message carries it and it is young; null when its row must be read. The
+   * row may say otherwise by now: the request was cancelled, or another scheduler has assigned it to a cell. So nothing is done with the request
+   * but by compare-and-set on its row, which tells. Its spec never changes.
+   */
+  told({ id, told }: { readonly id: string; readonly told?: Uint8Array }): ReadRequest | null {
+    if (told === undefined) return null;
+    const spec = specOf(told);
+    if (spec === null || spec.uuid !== id) return null;
+    const ageMs = this.#clock.now() - spec.createdAtMs;
+    if (Math.abs(ageMs) > TOLD_AGE_MS_MAX) return null;
+    const readAtMs = this.#clock.monotonic();
+    return {
+      serverUuid: id,
+      state: "accepted",
+      cell: null,
+      assignment: 0,
+      spec,
+      specBytes: told.length,
+      putOffs: 0,
+      ageMs: Math.max(0, ageMs),
+      agedMs: () => Math.max(0, ageMs) + this.#clock.monotonic() - readAtMs,
+    };
   }
 
   /** Returns null when the request is unknown. Rejects when the database could not be asked. */
@@ -69,4 +100,12 @@ async function readPages(
     left = page.left;
   }
   return uuids.map((uuid) => read.get(uuid.toLowerCase()) ?? null);
+}
+
+function specOf(bytes: Uint8Array): ServerSpec | null {
+  try {
+    return decodeKept(ServerSpec, bytes);
+  } catch {
+    return null;
+  }
 }

@@ -119,7 +119,8 @@ describe("a cloud of separate processes", () => {
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
     // The messages of services of the previous version, with the whole spec, and of this version.
-    const whole = { server: task.server, move: undefined, serverUuid: "", moveId: "", more: [] };
+    const old = { move: undefined, serverUuid: "", moveId: "", more: [], spec: Buffer.alloc(0) };
+    const whole = { ...old, server: task.server };
     const messages = [ScheduleRequest.encode(whole).finish(), messageOfRequest(uuid), messageOfRequest(uuid, [uuid])];
     for (let delivery = 0; delivery < 6; delivery += 1) {
       await above.publish(schedulerRequestsSubject, messages[delivery % messages.length]!);

@@ -14,6 +14,7 @@ export interface CollectedSpan {
   readonly endMs: number;
   /** The values of all its attributes, as text. */
   readonly values: readonly string[];
+  readonly events: readonly { readonly name: string; readonly atMs: number }[];
 }
 
 interface Attribute {
@@ -32,6 +33,7 @@ interface ExportBody {
         readonly startTimeUnixNano: string;
         readonly endTimeUnixNano: string;
         readonly attributes?: readonly Attribute[];
+        readonly events?: readonly { readonly name: string; readonly timeUnixNano: string }[];
       }[];
     }[];
   }[];
@@ -81,6 +83,7 @@ function spansOf(body: ExportBody): CollectedSpan[] {
         startMs: Number(span.startTimeUnixNano) / 1e6,
         endMs: Number(span.endTimeUnixNano) / 1e6,
         values: (span.attributes ?? []).map(({ value }) => String(Object.values(value)[0])),
+        events: (span.events ?? []).map(({ name, timeUnixNano }) => ({ name, atMs: Number(timeUnixNano) / 1e6 })),
       })),
     );
   });

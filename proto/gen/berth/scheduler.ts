@@ -13,7 +13,7 @@ export const protobufPackage = "berth";
 export const protobufFileName = "berth/scheduler.proto";
 
 /**
- * A request to place, named only by its id; everything else is read from its row in the API database. When a call asked for several
+ * A request to place, named by its id; everything else is in its row in the API database. When a call asked for several
  * servers, the message of one (with the `reservation_id` of its spec) stands for all of them: the API database knows the others, which are
  * placed together with it.
  */
@@ -35,6 +35,11 @@ export interface ScheduleRequest {
    * these requests in a sweep.
    */
   more: string[];
+  /**
+   * The ServerSpec of the request, exactly as its row has it, if it is small and the only request of the message. The scheduler then places
+   * it without reading its row first. Older schedulers read the row.
+   */
+  spec: Buffer;
 }
 
 /** An accepted request to move a server within its cell to a host that a scheduler chooses. The cell says what the server is. */
@@ -69,7 +74,7 @@ export interface MoveRequest {
 }
 
 function createBaseScheduleRequest(): ScheduleRequest {
-  return { server: undefined, move: undefined, serverUuid: "", moveId: "", more: [] };
+  return { server: undefined, move: undefined, serverUuid: "", moveId: "", more: [], spec: Buffer.alloc(0) };
 }
 
 export const ScheduleRequest: MessageFns<ScheduleRequest> = {
@@ -88,6 +93,9 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     }
     for (const v of message.more) {
       writer.uint32(66).string(v!);
+    }
+    if (message.spec.length !== 0) {
+      writer.uint32(74).bytes(message.spec);
     }
     return writer;
   },
@@ -145,6 +153,14 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
             message.more.push(reader.string());
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.spec = Buffer.from(reader.bytes());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -171,6 +187,7 @@ export const ScheduleRequest: MessageFns<ScheduleRequest> = {
     message.serverUuid = object.serverUuid ?? "";
     message.moveId = object.moveId ?? "";
     message.more = object.more?.map((e) => e) || [];
+    message.spec = object.spec ?? Buffer.alloc(0);
     return message;
   },
 };

@@ -150,7 +150,7 @@ describe("messages and rows that an earlier version wrote", () => {
     await bus.ensureStreams(apiStreams);
     await rig.accept([rig.wants(1)], false);
     const server = { ...rig.wants(1), name: "not in the row" };
-    const old = { server, move: undefined, serverUuid: "", moveId: "", more: [] };
+    const old = { server, move: undefined, serverUuid: "", moveId: "", more: [], spec: Buffer.alloc(0) };
     await bus.publish(schedulerRequestsSubject, ScheduleRequest.encode(old).finish());
     await eventually("it to be placed", () => rig.acked.length === 1);
     expect(await rig.state(serverId(1))).toBe("dispatched one");

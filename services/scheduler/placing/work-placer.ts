@@ -17,6 +17,8 @@ export interface Work {
   readonly kind: "server" | "move";
   /** The id of the server or of the move. */
   readonly id: string;
+  /** The encoded spec of the server, where its message carries it. */
+  readonly told?: Uint8Array;
 }
 
 /** Access to the rows of moves, and the placer that finds hosts for them. */
@@ -69,7 +71,9 @@ export class WorkPlacer {
   }
 
   async #carryServer({ work, deliveries, isSwept }: Taken, span: Span): Promise<void> {
-    const row = await this.#reader.read(work.id);
+    const told = isSwept || deliveries > 1 ? null : this.#reader.told(work);
+    const row = told ?? (await this.#reader.read(work.id));
+    span.addEvent(told === null ? "row read" : "spec told");
     if (row === null || (row.state !== "accepted" && row.state !== "dispatched")) {
       this.#events.foundEnded(work.id);
       return;
@@ -77,6 +81,7 @@ export class WorkPlacer {
     if (!isSwept && deliveries === 1 && row.putOffs === 0) this.#events.taken(row.ageMs);
     try {
       const settled = await this.#settle(row, row.putOffs + deliveries);
+      span.addEvent("settled");
       await Promise.all(settled.map((one) => this.#finish(one, row, span)));
     } catch (error) {
       failSpan(span, error);

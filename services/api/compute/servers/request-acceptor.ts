@@ -14,9 +14,10 @@ import {
   sumOf,
 } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
-import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { Bus } from "../../../../runtime/bus.ts";
+import { encodeOnce } from "../../../../runtime/encode-once.ts";
 import type { ApiEvents } from "../../events.ts";
 import { Fault } from "../../http/fault.ts";
 import type { RequestsPort, ReservationsPort } from "../../ports.ts";
@@ -157,12 +158,19 @@ export class RequestAcceptor {
       return;
     }
     const told = this.#announcer
-      .announce(spec.uuid, headers)
+      .announce(spec.uuid, headers, isTold(spec) ? encodeOnce(ServerSpec, spec) : undefined)
       .catch((error: unknown) => this.#events.publishFailed(spec.uuid, error))
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
   }
 }
+
+/**
+ * Whether the queue carries the spec: everything that a scheduler needs for the request is in it, since no other servers of a call or of a
+ * group are placed with it, and no secrets, such as those in user data, which stay in the databases.
+ */
+const isTold = ({ reservationId, group, userData, files }: ServerSpec): boolean =>
+  reservationId === "" && group === undefined && userData === "" && files.length === 0;
 
 /** The limits by project. Undefined where Keystone does not have them. Of two calls of one project the later one has read them later. */
 function statedBy(asked: readonly AskedCall[]): ReadonlyMap<string, StatedLimits> | undefined {
