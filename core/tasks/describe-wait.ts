@@ -2,6 +2,7 @@ import { withoutTrailing } from "../without-trailing.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
 import type { Stage } from "./operation-routes.ts";
+import { edgesOf } from "./operation-stages.ts";
 
 /** The thing that an operation waits for, the reason, and the remedy. Shown with the move and as the server's fault. */
 export function describeWait(
@@ -48,7 +49,7 @@ function describeHandOver(
 }
 
 /** The stages that ask about the guest that the source of a move keeps until the move is confirmed or reverted. */
-const KEPT_STAGES: readonly Stage[] = ["attaching-kept", "detaching-kept", "undoing-kept"];
+const KEPT_STAGES: readonly Stage[] = ["attaching-kept", "detaching-kept", "undoing-kept", "returning-kept"];
 const TOLD: Partial<Record<Stage, string>> = {
   starting: "start the server",
   attaching: "attach a volume",
@@ -57,6 +58,7 @@ const TOLD: Partial<Record<Stage, string>> = {
   "attaching-kept": "attach a volume to the guest that it keeps for a revert",
   "detaching-kept": "detach a volume from the guest that it keeps for a revert",
   "undoing-kept": "detach a volume that could not be attached from the guest that it keeps for a revert",
+  "returning-kept": "attach a volume again to the guest that it keeps for a revert",
   mirroring: "copy a volume to the one that replaces it",
   pivoting: "use the other volume",
   unmirroring: "stop copying a volume that could not be replaced",
@@ -72,6 +74,28 @@ const ASKED_OF_CINDER: Partial<Record<Stage, string>> = {
   announcing: "go on with the snapshot, in which the host has done its part",
   denying: "give the snapshot up, in which the host has not done its part",
 };
+
+/** Why an operation does not succeed, after this answer: the first reason counts. Empty while it goes forward. */
+export function reasonAfter(
+  facts: OperationFacts,
+  { stage, reason }: { readonly stage: Stage; readonly reason: string },
+  answer: { readonly kind: string; readonly reason?: string },
+): string {
+  if (answer.kind === "done" || answer.reason === undefined) return reason;
+  if (answer.kind === "failed" && edgesOf(facts.kind, stage)?.ask === "reconnect-at-source")
+    return describeLacking(facts, reason, answer.reason);
+  return reason === "" ? answer.reason : reason;
+}
+
+/** Why the source's guest lacks a volume after a replacement, at whose end the source could not connect it again; and the remedy. `before` is why the replacement was called off, or "". */
+function describeLacking({ source }: OperationFacts, before: string, failed: string): string {
+  const host = source?.host ?? "the source";
+  const replaced = before === "" ? "The volume was replaced, but" : `${withoutTrailing(before, ".")}. Besides,`;
+  return (
+    `${replaced} ${host} cannot connect the volume to the guest that it keeps for a revert: ${withoutTrailing(failed, ".")}. Confirm the move, which needs nothing of that guest. Or, before it is ` +
+    "reverted, detach the volume and attach it again when the cause is removed: the guest lacks it otherwise."
+  );
+}
 
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */
 function prospectsOf({ kind, isMove, source, volume }: OperationFacts): {

@@ -1,5 +1,5 @@
+import type { OperationDefinition } from "./operation-definition.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
-import type { Route } from "./operation-routes.ts";
 
 const END_NAMES: Readonly<Record<string, string>> = {
   succeed: "[*]",
@@ -12,7 +12,7 @@ const END_NAMES: Readonly<Record<string, string>> = {
 export function operationsPage(): string {
   const byRoute = new Map<string, OperationKind[]>();
   for (const kind of OPERATION_KINDS) {
-    const drawing = drawRoute(OPERATIONS[kind].route);
+    const drawing = drawRoute(OPERATIONS[kind]);
     const kinds = byRoute.get(drawing);
     if (kinds === undefined) byRoute.set(drawing, [kind]);
     else kinds.push(kind);
@@ -22,7 +22,12 @@ export function operationsPage(): string {
 }
 
 /** One route. An arrow is one transaction, labelled with the answer to the stage's question. */
-function drawRoute(route: Route): string {
+function drawRoute({ route, confirmation }: OperationDefinition): string {
+  const nameOf = (target: string): string => {
+    // A server whose move waits for its confirmation goes on waiting.
+    const name = target === "lost" && confirmation === "unchanged" ? "in_doubt" : END_NAMES[target];
+    return name ?? target.replaceAll("-", "_");
+  };
   const lines = ["stateDiagram-v2"];
   const first = [...route.keys()][0];
   lines.push(`  [*] --> ${nameOf(first ?? "succeed")}`);
@@ -52,8 +57,6 @@ const ALTERNATES = [
   ["restoring", ", none left"],
 ] as const;
 
-const nameOf = (target: string): string => END_NAMES[target] ?? target.replaceAll("-", "_");
-
 const HEAD = `# The routes of operations
 
 \`npm run diagrams\` generates this page from \`OPERATIONS\` of \`core/tasks/operation-kinds.ts\`. [Decision 0006](decisions/0006-moves.md) describes the
@@ -64,5 +67,6 @@ The label of each stage contains its order to a host (\`asks\`). A host is *gone
 - the end point: the operation succeeded
 - \`room_kept\`: it succeeded, and the allocation of a guest that may be left is kept until its host reports that the guest is gone
 - \`as_before\`: the server is unchanged, and the reason is recorded
-- \`in_error\`: the server runs nowhere
+- \`in_error\`: the server runs nowhere, or nobody knows which of two volumes its guest uses
+- \`in_doubt\`: nobody knows which of two volumes the guest uses, and the server's move waits for its confirmation as before
 `;

@@ -1,4 +1,10 @@
-import { describeHeldUp, describeRefusedReturn, describeRefusedStart, describeWait } from "./describe-wait.ts";
+import {
+  describeHeldUp,
+  describeRefusedReturn,
+  describeRefusedStart,
+  describeWait,
+  reasonAfter,
+} from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
@@ -216,7 +222,7 @@ function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answ
 function answered(world: OperationWorld, at: Position, event: Answer): MachineStep {
   const target = targetOf(world, at, event);
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
-  const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
+  const reason = reasonAfter(world.facts, at, event);
   if (target === at.stage && event.kind !== "done")
     return note(
       world,

@@ -17,6 +17,7 @@ export const STAGES = [
   "rescuing",
   "undoing",
   "undoing-kept",
+  "returning-kept",
   "attaching",
   "attaching-kept",
   "detaching",
@@ -68,6 +69,8 @@ export type Ask =
   | "detach-at-source"
   /** The source disconnects the volume that could not be connected to both guests. */
   | "undo-at-source"
+  /** The source connects the task's volume again, as Cinder has it by then, to the guest that it keeps. */
+  | "reconnect-at-source"
   /** The host tells the guest that the task's volume has grown. */
   | "extend-volume"
   /** The host copies the task's volume to the one that replaces it, and keeps both the same from then on. */
@@ -297,6 +300,23 @@ export const REPLACING = route([
   ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
   ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],
   ["calling-off", "abandon-replacement", "give-up", "calling-off", "calling-off", "calling-off"],
+]);
+
+/**
+ * Like `REPLACING`, for a server whose move waits for its confirmation. The guest that the source keeps has no volume of the two while it is open which one the server uses: it loses its own one before
+ * the server's guest changes over, and gets back the one that Cinder has under the volume's id in the end. So whatever breaks this off, a revert never starts a guest with a volume that Cinder has
+ * dropped. The source that cannot connect the volume again holds nothing up, since a confirmation needs nothing of it.
+ */
+export const REPLACING_ON_BOTH = route([
+  ["mirroring", "mirror-volume", "detaching-kept", "unmirroring", "mirroring", "calling-off"],
+  ["detaching-kept", "detach-at-source", "pivoting", "unmirroring", "detaching-kept", "unmirroring"],
+  ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "lost"],
+  ["completing", "complete-replacement", "attaching-kept", "completing", "completing", "completing"],
+  ["attaching-kept", "reconnect-at-source", "succeed", "give-up", "attaching-kept", "succeed"],
+  ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
+  ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],
+  ["calling-off", "abandon-replacement", "returning-kept", "calling-off", "calling-off", "calling-off"],
+  ["returning-kept", "reconnect-at-source", "give-up", "give-up", "returning-kept", "give-up"],
 ]);
 
 /**

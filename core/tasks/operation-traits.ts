@@ -183,6 +183,13 @@ export const REPLACING_VOLUME = {
   endsReplacement: true,
 } as const satisfies OperationTraits;
 
+/** The move that waits has two guests. The volume has its own id alone as soon as Cinder was told, before the source's guest gets it. */
+export const REPLACING_VOLUME_UNCONFIRMED = {
+  ...REPLACING_VOLUME,
+  newSpecAt: ["completing", "attaching-kept", "succeed", "lost"],
+  confirmation: "unchanged",
+} as const satisfies OperationTraits;
+
 /** From then on, no guest of the server uses another file of the volume. */
 export const SWITCHING_VOLUME = {
   ...IN_PLACE,

@@ -109,7 +109,7 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
 function specAtEnd({ kind, after, volume }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
   const { newSpecAt, endsReplacement } = OPERATIONS[kind];
   if (!newSpecAt.includes(to)) return undefined;
-  if (!endsReplacement || !isSuccess(to)) return after;
+  if (!endsReplacement || !(isSuccess(to) || to === "attaching-kept")) return after;
   const replaced = (one: ServerVolume): ServerVolume =>
     one.volumeId === volume?.volumeId ? withoutReplacement(one) : one;
   return { ...after, volumes: after.volumes.map(replaced) };
@@ -136,9 +136,13 @@ function homeAfter(facts: OperationFacts, { to, selection }: Transition): StepWr
 
 const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place.host, attemptId: place.attemptId });
 
-function statusAfter({ kind, statusBefore }: OperationFacts, { from, to }: Transition): ServerStatus {
-  if (to === "lost") return "ERROR";
-  const { whenGivenUp, finalStatus: whenDone } = OPERATIONS[kind];
+/**
+ * A server whose move waits for its confirmation goes on waiting when its host is forced down before it says which of two volumes the guest uses: the move can still be confirmed, and the
+ * guest that the source keeps is not touched.
+ */
+function statusAfter({ kind, statusBefore }: OperationFacts, { from, to, isForgotten }: Transition): ServerStatus {
+  const { whenGivenUp, finalStatus: whenDone, confirmation } = OPERATIONS[kind];
+  if (to === "lost") return confirmation === "unchanged" && isForgotten !== true ? statusBefore : "ERROR";
   const givenUpAs = (from !== null && whenGivenUp.statusFrom?.[from.stage]) || whenGivenUp.status;
   const finalStatus = to === "give-up" ? givenUpAs : whenDone;
   if (finalStatus === "as-before") return statusBefore;

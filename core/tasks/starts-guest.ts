@@ -30,6 +30,7 @@ const STARTED: Readonly<
   "attach-at-source": null,
   "detach-at-source": null,
   "undo-at-source": null,
+  "reconnect-at-source": null,
   "extend-volume": null,
   "mirror-volume": null,
   "pivot-volume": null,

@@ -12,7 +12,12 @@ import type { Server } from "./server.ts";
 const items = [{ provider: providerOf(0), resourceClass: "VCPU", amount: 1 }];
 const VOLUME = volumeOf(1);
 const FORMER = volumeOf(2);
-type Kind = "attach-volume-unconfirmed" | "detach-volume-unconfirmed" | "confirm" | "revert";
+type Kind =
+  | "attach-volume-unconfirmed"
+  | "detach-volume-unconfirmed"
+  | "swap-volume-unconfirmed"
+  | "confirm"
+  | "revert";
 
 /** A server that was resized from host-0 to host-1. It had one volume before. */
 const BEFORE = serverSpec(1, { volumes: [FORMER] });
@@ -40,8 +45,12 @@ function planned(kind: Kind, volumes: readonly (typeof VOLUME)[], more: Partial<
   return plan.begin;
 }
 
-function begin(kind: Kind, volumes: readonly (typeof VOLUME)[]): { world: OperationWorld; step: MachineStep } {
-  const world = { facts: factsOf(planned(kind, volumes).task), unseenMs: 0 };
+function begin(
+  kind: Kind,
+  volumes: readonly (typeof VOLUME)[],
+  more: Partial<OperationRequest> = {},
+): { world: OperationWorld; step: MachineStep } {
+  const world = { facts: factsOf(planned(kind, volumes, more).task), unseenMs: 0 };
   const stage = firstStage(kind);
   const position = { taskId: taskId(7), stage, step: 1, selection: 0, signal: null, revision: 8, reason: "" } as const;
   return { world, step: beginOperation(world, position, []) };
@@ -49,8 +58,13 @@ function begin(kind: Kind, volumes: readonly (typeof VOLUME)[]): { world: Operat
 
 type Answer = "done" | "failed" | "gone" | "host-fenced";
 /** Gives these answers one after the other. Returns the hosts that were asked, with the questions, and the last write. */
-function answered(kind: Kind, volumes: readonly (typeof VOLUME)[], answers: readonly Answer[]) {
-  let { world, step } = begin(kind, volumes);
+function answered(
+  kind: Kind,
+  volumes: readonly (typeof VOLUME)[],
+  answers: readonly Answer[],
+  more: Partial<OperationRequest> = {},
+) {
+  let { world, step } = begin(kind, volumes, more);
   const asked: string[] = [];
   let write: unknown;
   for (const [at, answer] of answers.entries()) {
@@ -120,6 +134,66 @@ describe("while a move waits for its confirmation, a volume", () => {
       });
     },
   );
+});
+
+describe("while a move waits for its confirmation, a volume that Cinder migrates", () => {
+  const other = { ...VOLUME, replacedBy: FORMER.volumeId };
+  const swapped = (answers: readonly Answer[]) =>
+    answered("swap-volume-unconfirmed", [VOLUME], answers, { volume: other });
+  const COPIED = ["mirror-volume host-1", "detach-at-source host-0", "pivot-volume host-1"];
+  const DROPPED = ["keep-volume host-1", "abandon-replacement host-1", "reconnect-at-source host-0"];
+
+  test("leaves the source's guest before the server's one changes over, and comes back to it when Cinder has given the other one its id", () => {
+    const { asked, write } = swapped(["done", "done", "done", "done", "done"]);
+    expect(asked).toEqual([...COPIED, "complete-replacement host-1", "reconnect-at-source host-0"]);
+    expect(write).toMatchObject({
+      ...ended("success"),
+      server: { spec: { flavor: { id: "larger" }, volumes: [VOLUME] } },
+    });
+  });
+
+  test("has its own id alone in the spec as soon as Cinder was told, and both before", () => {
+    expect(swapped(["done", "done", "done"]).write).toMatchObject({
+      stage: "completing",
+      server: { spec: { volumes: [other] } },
+    });
+    expect(swapped(["done", "done", "done", "done"]).write).toMatchObject({
+      stage: "attaching-kept",
+      server: { spec: { volumes: [VOLUME] } },
+    });
+  });
+
+  test.each([
+    ["the source's guest does not release it", ["done", "failed"], 2],
+    ["the source is forced down before it has released it", ["done", "host-fenced"], 2],
+    ["the guest does not change over", ["done", "done", "failed"], 3],
+  ] as const)("stays what it was in both guests if %s", (_, answers, asks) => {
+    const { asked, write } = swapped([...answers, "done", "done", "done"]);
+    expect(asked).toEqual([...COPIED.slice(0, asks), ...DROPPED]);
+    expect(write).toMatchObject(ended("error"));
+    expect(write).not.toMatchObject({ server: { spec: expect.anything() } });
+  });
+
+  test("does not hold the move up if the source cannot connect it in the end: the fault says what a revert would lack", () => {
+    const { write } = swapped(["done", "done", "done", "done", "failed"]);
+    const fault = expect.stringMatching(
+      /^The volume was replaced, but host-0 cannot connect .*: why\. Confirm the move/,
+    );
+    expect(write).toMatchObject({ outcome: "error", server: { status: "VERIFY_RESIZE", taskState: null, fault } });
+    const back = swapped(["failed", "done", "done", "failed"]).write;
+    expect(back).toMatchObject({ server: { fault: expect.stringMatching(/^why\. Besides, host-0 cannot connect/) } });
+  });
+
+  test("is in doubt if the destination is forced down before it says which one its guest uses, and the move goes on waiting", () => {
+    const { write } = swapped(["done", "done", "host-fenced"]);
+    expect(write).toMatchObject({ ...ended("error"), server: { status: "VERIFY_RESIZE", spec: { volumes: [other] } } });
+  });
+
+  test("waits for a source that is silent, and says so", () => {
+    const { write, state } = swapped(["done", "done", "done", "done", "gone"]);
+    expect(write).toMatchObject({ stage: "attaching-kept", outcome: null });
+    expect(state).toMatchObject({ kind: "asking", stage: "attaching-kept" });
+  });
 });
 
 /** The note of an operation that belongs to no migration is told, and not written. */

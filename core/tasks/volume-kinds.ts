@@ -9,6 +9,7 @@ import {
   EXTENDING,
   MERGING,
   REPLACING,
+  REPLACING_ON_BOTH,
   SETTLING,
   STATING_OTHER,
   STATING_OWN,
@@ -24,6 +25,7 @@ import {
   LOSING_VOLUME_OFFLOADED,
   LOSING_VOLUME_UNCONFIRMED,
   REPLACING_VOLUME,
+  REPLACING_VOLUME_UNCONFIRMED,
   SETTLING_VOLUME,
   STATING_VOLUME,
   SWITCHING_VOLUME,
@@ -32,7 +34,7 @@ import {
 /** The course of every operation that settles which of two volumes a guest uses. */
 const SETTLES = {
   verb: null,
-  allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "SHELVED", "SOFT_DELETED", "ERROR"],
+  allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SOFT_DELETED", "ERROR"],
   finalStatus: "as-before",
   taskStates: { any: "settling_volume" },
 } as const satisfies OperationCourse & { readonly verb: null };
@@ -100,8 +102,15 @@ export const VOLUME_KINDS = {
     ...REPLACING_VOLUME,
     route: REPLACING,
     verb: null,
-    // Nova allows it in VERIFY_RESIZE, too, where a guest at the source may still need the volume.
     allowedFrom: ["ACTIVE", "PAUSED"],
+    finalStatus: "as-before",
+    taskStates: { any: "swapping_volume" },
+  },
+  "swap-volume-unconfirmed": {
+    ...REPLACING_VOLUME_UNCONFIRMED,
+    route: REPLACING_ON_BOTH,
+    verb: null,
+    allowedFrom: ["VERIFY_RESIZE"],
     finalStatus: "as-before",
     taskStates: { any: "swapping_volume" },
   },

@@ -5,7 +5,6 @@ import {
   RESCUE_VERB,
   SNAPSHOT_STEP_VERBS,
   SNAPSHOT_VERB,
-  VOLUME_STEP_VERBS,
 } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf, usedPlaceOf } from "../../core/tasks/operation-facts.ts";
@@ -14,7 +13,7 @@ import type { OperationEffect, OperationEvent } from "../../core/tasks/operation
 import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { edgesOf, verbOf } from "../../core/tasks/operation-stages.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
-import { filesOf } from "../../core/tasks/server-volumes.ts";
+import { filesOf, withoutReplacement } from "../../core/tasks/server-volumes.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import type { VolumeFile } from "../../proto/gen/berth/shared.ts";
 import { type MetNeeds, withConnection, withNeeds, withVifs } from "./neighbour-needs.ts";
@@ -48,16 +47,12 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "attach-at-source":
     case "detach-at-source":
     case "undo-at-source":
+    case "reconnect-at-source":
     case "extend-volume":
-    case "mirror-volume":
-    case "pivot-volume":
-    case "keep-volume":
     case "switch-volume":
     case "return-volume":
     case "merge-volume":
     // Nothing is sent to the host.
-    case "complete-replacement":
-    case "abandon-replacement":
     case "announce-snapshot":
     case "deny-snapshot":
     case "reimage-volume":
@@ -65,6 +60,12 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "attach-volume":
     case "detach-volume":
     case "undo-attach":
+    case "mirror-volume":
+    case "pivot-volume":
+    case "keep-volume":
+    // Nothing is sent to the host.
+    case "complete-replacement":
+    case "abandon-replacement":
       return usedPlaceOf(facts);
     case "nothing":
       return null;
@@ -101,7 +102,7 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   });
   const ports = withVifs(facts.after.ports, given.needs.vifs);
   const files = filesOf(facts.after);
-  const connected = facts.volume === null ? undefined : withConnection(facts.volume, given.needs.connections);
+  const connected = connectedVolume(facts, ask, given.needs);
   // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started or rebooted hard.
   const power = (verb: PowerVerb): ConductorMessage =>
     order(verb, { files, ...(["start", "hard-reboot"].includes(verb) && { interfaces: guestInterfaces(ports) }) });
@@ -136,20 +137,19 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
       return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined, files });
     case "attach-volume":
     case "attach-at-source":
+    case "reconnect-at-source":
       return order(ATTACH_VERB, { volume: connected });
     case "detach-volume":
     case "undo-attach":
     case "detach-at-source":
     case "undo-at-source":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
-    case "extend-volume":
-      return order(VOLUME_STEP_VERBS.extend, { volume: facts.volume ?? undefined });
     case "mirror-volume":
-      return order(VOLUME_STEP_VERBS.mirror, { volume: connected });
+      return order(ask, { volume: connected });
+    case "extend-volume":
     case "pivot-volume":
-      return order(VOLUME_STEP_VERBS.pivot, { volume: facts.volume ?? undefined });
     case "keep-volume":
-      return order(VOLUME_STEP_VERBS.keep, { volume: facts.volume ?? undefined });
+      return order(ask, { volume: facts.volume ?? undefined });
     case SNAPSHOT_STEP_VERBS.switch:
     case SNAPSHOT_STEP_VERBS.return:
     case SNAPSHOT_STEP_VERBS.merge:
@@ -159,6 +159,12 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     default:
       return ask satisfies never;
   }
+}
+
+/** The operation's volume with the way to it. A volume that is connected again in the end has its own id alone, whichever of two it is by then. */
+function connectedVolume({ volume }: OperationFacts, ask: Ask, { connections }: MetNeeds) {
+  if (volume === null) return undefined;
+  return withConnection(ask === "reconnect-at-source" ? withoutReplacement(volume) : volume, connections);
 }
 
 function build(facts: OperationFacts, selection: number, given: Omit<Given, "listensAt">): ConductorMessage {
@@ -215,14 +221,21 @@ export const isAskedOfCinder = (ask: Ask): ask is AskedOfCinder => (ASKED_OF_CIN
 /** Whether a host that does not answer in time counts as failed. */
 export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" || ask === "hand-over";
 
+/** Orders whose failure is grave, or after which nothing is tried any more. */
+const FAILING_LATE: readonly Ask[] = [
+  "start-source",
+  "check-source",
+  "check-destination",
+  "undo-rescue",
+  "keep-volume",
+  "return-volume",
+  "reconnect-at-source",
+];
+
 /** How often a host may fail before the failure counts as its answer. */
 export function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
-  return ["start-source", "check-source", "check-destination", "undo-rescue", "keep-volume", "return-volume"].includes(
-    ask,
-  )
-    ? 3
-    : 1;
+  return FAILING_LATE.includes(ask) ? 3 : 1;
 }
 
 /** How long an operation waits for hosts, in milliseconds. */

@@ -47,17 +47,32 @@ test("a server of which nobody knows which volume its guest has used is not prep
   ]);
 });
 
-test("Cinder is asked before a guest changes over to another volume, and no more once the guest may have done so", async () => {
-  let questions = 0;
-  const confirmReplacement = async () => {
-    questions += 1;
-    return { kind: "failed", reason: "it is deleted", final: true };
+test.each(["swap-volume", "swap-volume-unconfirmed"])(
+  "Cinder is asked before a guest changes over to another volume, and no more once the guest may have done so: %s",
+  async (kind) => {
+    let questions = 0;
+    const confirmReplacement = async () => {
+      questions += 1;
+      return { kind: "failed", reason: "it is deleted", final: true };
+    };
+    const volume = { volumeId: "own", replacedBy: "other", inCinder: true };
+    const facts = { kind, after: { uuid: "server", ports: [], volumes: [volume] }, volume };
+    const needs = { meet: () => null, confirmReplacement };
+    expect(await asked(["pivot-volume", "keep-volume", "pivot-volume"], needs, facts)).toEqual(["it is deleted"]);
+    expect(questions).toBe(1);
+  },
+);
+
+test("a source that connects a volume again in the end gets the one that Cinder has under the volume's own id by then", async () => {
+  const connected: unknown[] = [];
+  const meet = async (server: { readonly volumes: unknown }) => {
+    connected.push(server.volumes);
+    return { kind: "failed", reason: "no path", final: true };
   };
   const volume = { volumeId: "own", replacedBy: "other", inCinder: true };
-  const facts = { kind: "swap-volume", after: { uuid: "server", ports: [], volumes: [volume] }, volume };
-  const needs = { meet: () => null, confirmReplacement };
-  expect(await asked(["pivot-volume", "keep-volume", "pivot-volume"], needs, facts)).toEqual(["it is deleted"]);
-  expect(questions).toBe(1);
+  const facts = { kind: "swap-volume-unconfirmed", after: { uuid: "server", ports: [], volumes: [volume] }, volume };
+  expect(await asked(["reconnect-at-source"], { meet }, facts)).toEqual(["no path"]);
+  expect(connected).toEqual([[{ ...volume, replacedBy: "" }]]);
 });
 
 test.each(["start-source", "start-destination", "power"])(

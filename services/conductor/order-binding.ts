@@ -1,9 +1,9 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import { isLiveMove, OPERATIONS } from "../../core/tasks/operation-kinds.ts";
+import { isLiveMove, OPERATIONS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../core/tasks/server.ts";
-import { volumeInDoubt } from "../../core/tasks/server-volumes.ts";
+import { volumeInDoubt, withoutReplacement } from "../../core/tasks/server-volumes.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { OrderReport, PortDevice } from "../../proto/gen/berth/agent.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
@@ -15,6 +15,8 @@ import type { PortStep } from "./port-binder.ts";
 type Ask = AskEffect["ask"];
 type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: PlaceOf };
 
+/** The operations that tell a guest to change over from one volume to another one. */
+const REPLACING: readonly OperationKind[] = ["swap-volume", "swap-volume-unconfirmed"];
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 /** The statuses of servers whose boot volume Cinder may be filling. A deleted server that is kept may have been in ERROR before. */
 const MAY_BE_FILLED: readonly ServerStatus[] = ["ERROR", "SOFT_DELETED"];
@@ -24,6 +26,7 @@ const PATIENT: readonly Ask[] = [
   "start-destination",
   "attach-volume",
   "attach-at-source",
+  "reconnect-at-source",
   "mirror-volume",
   "pivot-volume",
   "switch-volume",
@@ -150,7 +153,7 @@ export class OrderBinding {
       return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     }
     // Only the operation that has told the guest to change over knows that. A later one has Cinder asked again.
-    if (ask === "keep-volume" && this.#facts.kind === "swap-volume") this.#mayHavePivoted = true;
+    if (ask === "keep-volume" && REPLACING.includes(this.#facts.kind)) this.#mayHavePivoted = true;
     // A guest that may use the other volume already goes on to its end, whatever Cinder says. If Cinder does not agree with that end, an operator decides.
     if (ask === "pivot-volume" && !this.#mayHavePivoted)
       return this.#facts.volume && this.#needs.confirmReplacement(this.#facts.volume, need);
@@ -221,6 +224,8 @@ export class OrderBinding {
 
   #volumesFor(ask: Ask) {
     const { after, volume } = this.#facts;
+    // By then Cinder has the right one of two volumes under the volume's own id.
+    if (ask === "reconnect-at-source") return volume === null ? [] : [withoutReplacement(volume)];
     if (["attach-volume", "attach-at-source", "mirror-volume"].includes(ask)) return volume === null ? [] : [volume];
     return this.#starts(ask) || ask === "prepare" ? after.volumes : [];
   }

@@ -70,7 +70,7 @@ test("the audit names a volume in doubt with the command that settles it, until 
   const [own, other] = [volumeOf(1).volumeId, volumeOf(2).volumeId];
   expect(await findings()).toEqual([
     `6: nobody knows which of two volumes a server's guest uses: cell c1, server ${serverId(1)}, volume ${own}: ` +
-      `it may be volume ${other}, which was to replace it: \`berth volume settle ${serverId(1)} ${own}\` asks ${hostName(0)} (while the server is ACTIVE, PAUSED, SHUTOFF, SHELVED, SOFT_DELETED, ERROR)`,
+      `it may be volume ${other}, which was to replace it: \`berth volume settle ${serverId(1)} ${own}\` asks ${hostName(0)} (while the server is ACTIVE, PAUSED, SHUTOFF, VERIFY_RESIZE, SHELVED, SOFT_DELETED, ERROR)`,
   ]);
   await operate("settle-volume", ["pivoting"]);
   expect(await findings()).toEqual([]);

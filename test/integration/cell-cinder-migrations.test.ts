@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
@@ -244,4 +244,107 @@ test.each(CALLS)("the next conductor finishes a replacement when the first one d
   await cell.startConductor(2, PAUSE);
   await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === "success");
   await isReplaced();
+});
+
+describe("while the server's move waits for its confirmation, a volume that Cinder migrates", () => {
+  beforeEach(async () => {
+    await running();
+    await cell.startAgent({ id: "agent-1", hosts: [1], vcpus: 4, conductors: [1, 2] });
+    await cell.hostsUp(2);
+    // The move connects the server's volumes as they are in its spec.
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+  });
+  const swapUnconfirmed = () => cell.operate({ server: 1, kind: "swap-volume-unconfirmed", volume });
+  const hostsOf = async (id: string) =>
+    find(id)
+      ?.attachedTo.map(({ host }) => host)
+      .toSorted();
+  const end = async (kind: "confirm" | "revert") => {
+    await cell.operate({ server: 1, kind });
+    await cell.become(1, "ACTIVE");
+    await eventually("one guest", () => cell.existsOn(1).length === 1);
+    return [kind === "confirm" ? "host-1" : "host-0", cell.volumesOn(1)];
+  };
+  const isDone = async (outcome: "success" | "error") => {
+    await eventually("Cinder to be told", () => find(volume.volumeId)?.migrationStatus === outcome);
+    return cell.rest(1);
+  };
+  /** The names of the files by which the two hosts reach the volume. */
+  const names = async () => {
+    const kept = await cinder.attachments({ volumeId: volume.volumeId, serverUuid: serverId(1) });
+    return Promise.all(kept.map(async ({ id }) => (await cinder.attachment(id))?.connection?.name));
+  };
+
+  test.each(["confirm", "revert"] as const)(
+    "is replaced in both guests, and the other one is in the guest after a %s",
+    async (kind) => {
+      await swapUnconfirmed();
+      expect(await isDone("success")).toMatchObject({
+        status: "VERIFY_RESIZE",
+        host: "host-1",
+        fault: null,
+        taskState: null,
+      });
+      expect(find(volume.replacedBy)).toBeUndefined();
+      expect([await hostsOf(volume.volumeId), await names()]).toEqual([
+        ["host-0", "host-1"],
+        [`volume-${volume.replacedBy}`, `volume-${volume.replacedBy}`],
+      ]);
+      expect((await cell.server(1)).spec.volumes).toMatchObject([{ volumeId: volume.volumeId, replacedBy: "" }]);
+      const [host, volumes] = await end(kind);
+      // The guest that ran has changed over to the other one; the one that was kept has got it under the volume's own id.
+      const used = kind === "confirm" ? volume.replacedBy : volume.volumeId;
+      expect(volumes).toEqual([`${host} ${used}`]);
+    },
+  );
+
+  test.each(["confirm", "revert"] as const)(
+    "stays in both guests, also after a %s, if Cinder does not connect the other one",
+    async (kind) => {
+      cinder.brokenVolumes.add(volume.replacedBy);
+      await swapUnconfirmed();
+      const fault = { message: expect.stringContaining("the driver cannot export the volume") };
+      expect(await isDone("error")).toMatchObject({ status: "VERIFY_RESIZE", fault });
+      expect([find(volume.replacedBy), await names()]).toEqual([
+        undefined,
+        [0, 1].map(() => `volume-${volume.volumeId}`),
+      ]);
+      const [host, volumes] = await end(kind);
+      expect(volumes).toEqual([`${host} ${volume.volumeId}`]);
+    },
+  );
+
+  test("is replaced although Cinder does not connect it to the source in the end, whose guest lacks it then", async () => {
+    const { reserve } = cinder;
+    cinder.reserve = async (wanted, by) =>
+      wanted.connector?.host === "host-0"
+        ? { kind: "refused", why: "no path to host-0" }
+        : reserve.call(cinder, wanted, by);
+    await swapUnconfirmed();
+    const fault = {
+      message: expect.stringMatching(/^The volume was replaced, but host-0 cannot connect.*no path to host-0.*Confirm/),
+    };
+    expect(await isDone("success")).toMatchObject({ status: "VERIFY_RESIZE", fault });
+    expect(await end("revert")).toEqual(["host-0", []]);
+  });
+
+  test.each(CALLS)(
+    "is replaced by the next conductor when the first one dies at the call %s, and a revert has the other one",
+    async (method) => {
+      let isAsked = false;
+      cinder.fate = (called) => {
+        if (called === method) isAsked = true;
+        return called === method ? "lost" : "answered";
+      };
+      await swapUnconfirmed();
+      await eventually("the first conductor to call Cinder", () => isAsked);
+      await first.kill();
+      cinder.fate = () => "answered";
+      await cell.startConductor(2, PAUSE);
+      expect(await isDone("success")).toMatchObject({ status: "VERIFY_RESIZE", fault: null });
+      expect(await names()).toEqual([0, 1].map(() => `volume-${volume.replacedBy}`));
+      expect(await end("revert")).toEqual(["host-0", [`host-0 ${volume.volumeId}`]]);
+    },
+  );
 });

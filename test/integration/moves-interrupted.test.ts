@@ -62,6 +62,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   restore: ["soft-delete"],
   "attach-volume-unconfirmed": ["resize"],
   "detach-volume-unconfirmed": ["resize"],
+  "swap-volume-unconfirmed": ["attach-volume", "resize"],
   "attach-volume-offloaded": ["shelve-offload"],
   "detach-volume-offloaded": ["shelve-offload", "attach-volume-offloaded"],
 };
@@ -101,11 +102,13 @@ async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Prom
     await world.hostReturns(0);
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
-  order = random;
+  // Messages that are delivered twice all the time might never let two operations end.
+  order = kind === "swap-volume-unconfirmed" ? inOrder : random;
   for (const earlier of BEFORE[kind] ?? []) {
     await world.request({ server: 0, kind: earlier, hosts: HOSTS });
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
+  order = random;
   if (kind === "evacuate") await world.hostDies(0);
   const volume = uses === undefined ? undefined : SWAPPED;
   expect(await world.request({ server: 0, kind, hosts, ...(volume && { volume }) })).toBe("begun");

@@ -3,6 +3,7 @@ import type { OperationFacts } from "../../core/tasks/operation-facts.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { attemptStartedAt } from "../../core/tasks/starts-guest.ts";
+import { type MetNeeds, NO_NEEDS } from "../../services/conductor/neighbour-needs.ts";
 import type { ASKED_OF_CINDER, AskEffect } from "../../services/conductor/operation-orders.ts";
 import { mayBeFilled, waitsForCinder } from "../../services/conductor/order-binding.ts";
 import type { ModelHost, VolumeInUse } from "./model-host.ts";
@@ -26,6 +27,8 @@ export class ModelCinder {
   isLate = false;
   /** Whether Cinder does not answer a conductor that asks it before an order. */
   isSilent = (): boolean => false;
+  /** The volumes that have taken the places of others, by the ids of these. */
+  readonly #ways = new Map<string, string>();
   /** The boot volumes that Cinder is filling with images, by their servers. */
   readonly #fills = new Map<string, Fill>();
 
@@ -33,9 +36,15 @@ export class ModelCinder {
    * Cinder drops one of two volumes when it is told how the replacement of a volume has ended. Returns the violation if the guest needs that one. A repetition
    * changes nothing. After a completed replacement the other volume is the guest's own one.
    */
-  end(ask: End, taskId: string, host: ModelHost, attemptId: string): readonly string[] {
+  end(
+    ask: End,
+    { taskId, volume }: Pick<OperationFacts, "taskId" | "volume">,
+    host: ModelHost,
+    attemptId: string,
+  ): readonly string[] {
     if (this.#ends.get(taskId) === ask) return [];
     this.#ends.set(taskId, ask);
+    if (ask === "complete-replacement" && volume !== null) this.#ways.set(volume.volumeId, volume.replacedBy);
     if (host.guest(attemptId) === undefined || ask === "announce-snapshot" || ask === "deny-snapshot") return [];
     const needed = ask === "complete-replacement" ? "own" : "other";
     if (host.uses(attemptId) === needed) return [`${ask}, although ${attemptId} uses its ${needed} volume`];
@@ -88,6 +97,11 @@ export class ModelCinder {
     const starts = ask === "prepare" || attemptStartedAt(facts, stage, selection) !== undefined;
     if (!starts) return false;
     return this.isSilent() ? waitsForCinder(ask) || mayBeFilled(facts) : this.#fills.has(facts.after.uuid);
+  }
+
+  /** What the conductors know of the volumes when they give an order. A volume that was never replaced is reached in the way "". */
+  get needs(): MetNeeds {
+    return { ...NO_NEEDS, connections: this.#ways };
   }
 
   isFilling(serverUuid: string): boolean {

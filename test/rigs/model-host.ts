@@ -50,6 +50,8 @@ export class ModelHost {
   readonly #replaced = new Map<string, VolumeInUse>();
   /** The volumes of each guest, as the host has recorded them on its disk. */
   readonly #volumes = new Map<string, ReadonlySet<string>>();
+  /** The ways in which a guest reaches its volumes, by the ids of both, as the host was told last. */
+  readonly #ways = new Map<string, string>();
   readonly #buried = new Set<string>();
   readonly #done = new Set<string>();
   #destroyed: ModelGuest[] = [];
@@ -130,6 +132,8 @@ export class ModelHost {
         // Verbs without a state of their own leave the guest as it is.
         const outcome = this.#turn(attemptId, AFTER[verb] ?? before, revision, failed);
         this.#change(attemptId, { verb, volumeId: volume?.volumeId ?? "", isDone: outcome === null });
+        if (verb === ATTACH_VERB && this.isUp)
+          this.#ways.set(`${attemptId} ${volume?.volumeId}`, volume?.connection ?? "");
         // A volume that was replaced is not copied again.
         if (outcome === null && verb in REPLACING && this.uses(attemptId) !== "other")
           this.#replaced.set(attemptId, REPLACING[verb] ?? "own");
@@ -165,6 +169,11 @@ export class ModelHost {
   /** The ids of the guest's volumes. */
   volumesOf(attemptId: string): ReadonlySet<string> {
     return this.#volumes.get(attemptId) ?? new Set();
+  }
+
+  /** The way in which the guest would reach the volume. */
+  wayTo(attemptId: string, volumeId: string): string {
+    return this.#ways.get(`${attemptId} ${volumeId}`) ?? "";
   }
 
   /** Which volume holds all that the guest has written, if one of its volumes is being replaced. */

@@ -9,7 +9,6 @@ import {
 } from "../../core/tasks/operation-machine.ts";
 import type { OperationSignal } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import { NO_NEEDS } from "../../services/conductor/neighbour-needs.ts";
 import { type AskEffect, isAskedOfCinder, orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
 import {
   deleteTask,
@@ -356,13 +355,13 @@ export class OperationWorldModel {
       this.#bag.push(goOn);
     } else if (isForbidden) this.#answer(run, { kind: "failed", step, reason: "it is being filled", final: true });
     else if (isAskedOfCinder(effect.ask)) {
-      this.#lost.push(...this.cinder.end(effect.ask, run.taken.task.id, host, place.attemptId));
+      this.#lost.push(...this.cinder.end(effect.ask, run.world.facts, host, place.attemptId));
       this.#answer(run, { kind: "done", step });
     } else if (!host.isUp) {
       const kind = host.isFenced ? "host-fenced" : "gone";
       this.#answer(run, { kind, step, reason: `${host.name} is not connected` }, host);
     } else {
-      const needs = { timeoutMs: 1_000, traceparent: "", listensAt: "", needs: NO_NEEDS };
+      const needs = { timeoutMs: 1_000, traceparent: "", listensAt: "", needs: this.cinder.needs };
       const order = orderOf(run.world.facts, effect, { place, ...needs });
       const failed = host.obey(order, this.#random(100) < this.failures ? "it is broken" : null);
       if (failed === null) this.#answer(run, { kind: "done", step });

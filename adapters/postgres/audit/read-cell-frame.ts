@@ -82,7 +82,7 @@ async function readVolumesInDoubt(client: ClientBase): Promise<readonly VolumeIn
   const { rows } = await client.query<{ uuid: string; host: string | null; spec: Buffer }>(
     `select uuid, host, spec from servers
      where status not in ('DELETED', 'CLOSED') and task_state is null
-       and uuid in (select server_uuid from tasks where operation = 'swap-volume' and outcome = 'error')`,
+       and uuid in (select server_uuid from tasks where operation in ('swap-volume', 'swap-volume-unconfirmed') and outcome = 'error')`,
   );
   return rows.flatMap(({ uuid: serverUuid, host, spec }) =>
     ServerSpec.decode(spec)

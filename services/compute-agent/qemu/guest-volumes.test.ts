@@ -3,8 +3,9 @@ import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import { QmpError } from "../../../adapters/qemu/qmp-error.ts";
 import { deviceOf } from "../../../adapters/qemu/volume-plugs.ts";
+import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
-import { takeVolume } from "./guest-volumes.ts";
+import { giveVolume, takeVolume } from "./guest-volumes.ts";
 
 const NEVER = new AbortController().signal;
 const [ONE, TWO] = [1, 2].map((number) => `0000feed-0000-4000-8000-00000000000${number}`) as [string, string];
@@ -43,4 +44,31 @@ test("a caller hears why a volume was not disconnected, also when that cannot be
   room.isFull = false;
   await takeVolume(guest, TWO, NEVER);
   expect(volumes()).toEqual([{ volumeId: ONE, target: 1, lun: 0 }]);
+});
+
+test("a guest that stands still boots from its boot volume again after that was disconnected and connected in another way", async () => {
+  const place = { volumeId: ONE, target: 1, lun: 0, isRoot: true, connection: "former" };
+  let record: GuestRecord = guestRecord({ hasRun: true, volumes: [place] });
+  const guest = {
+    get record() {
+      return record;
+    },
+    change: async (changes: Partial<GuestRecord>) => {
+      record = { ...record, ...changes };
+    },
+    state: async () => "absent",
+  } as unknown as QemuGuest;
+  await takeVolume(guest, ONE, NEVER);
+  expect(record.volumes).toEqual([]);
+  const volume = {
+    ...volumeOf(1),
+    volumeId: ONE,
+    isRoot: true,
+    imageRef: "cinder",
+    inCinder: true,
+    connection: "present",
+  };
+  const files = { fileOf: async () => ({ path: "/volume", format: "raw" }) } as never;
+  await giveVolume(guest, volume, { files, signal: NEVER });
+  expect(record.volumes).toMatchObject([{ volumeId: ONE, isRoot: true, connection: "present" }]);
 });

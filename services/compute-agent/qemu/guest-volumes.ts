@@ -31,7 +31,7 @@ export async function giveVolume(
   const volumes = volumePlaces(
     [...before.map((one) => one.volumeId).filter((id) => id !== volumeId), volumeId],
     before,
-  ).map((place) => (place.volumeId === volumeId ? reachedBy(staying(place), volume) : staying(place)));
+  ).map((place) => (place.volumeId === volumeId ? reachedPlace(staying(place), volume) : staying(place)));
   const isNew = volumes.length > before.length;
   if (isNew || before.some(isLeaving) || volume.inCinder) await guest.change({ volumes });
   const place = volumes.find((one) => one.volumeId === volumeId);
@@ -111,8 +111,12 @@ export async function ensureVolumeBus(guest: QemuGuest, files: VolumeFiles | nul
     await guest.change({ machine: { ...machine, hasVolumeBus: true } });
 }
 
+/** The place of a volume with what the guest needs to know of it. The source of a move gets its server's boot volume again after the volume was replaced. */
+export const reachedPlace = (place: GuestVolume, volume: ServerVolume): GuestVolume =>
+  reachedBy(volume.isRoot ? { ...place, isRoot: true } : place, volume);
+
 /** The volume's place with the way to it, if it is in Cinder, and whether other guests may have it. */
-export const reachedBy = (place: GuestVolume, { inCinder, connection, isMultiattach }: ServerVolume): GuestVolume =>
+const reachedBy = (place: GuestVolume, { inCinder, connection, isMultiattach }: ServerVolume): GuestVolume =>
   inCinder ? { ...place, connection, ...(isMultiattach && { isShared: true }) } : place;
 
 /** The file of a volume. Rejects with a QemuError for a volume that this driver cannot provide. */

@@ -21,7 +21,7 @@ import { movesMemory, type PrepareControl, type PrepareOrder, staysPaused } from
 import type { GuestDirs } from "./guest-dirs.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
-import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
+import { ensureFile, ensureVolumeBus, plugVolumes, reachedPlace } from "./guest-volumes.ts";
 import {
   blankDisksOf,
   CONFIG_DRIVE,
@@ -205,8 +205,7 @@ async function buildDisks(
 function volumeOf({ volumeId, target, lun }: GuestVolume, volumes: readonly ServerVolume[]): GuestVolume {
   const place = { volumeId, target, lun };
   const volume = volumes.find((one) => one.volumeId === volumeId);
-  if (volume === undefined) return place;
-  return reachedBy(volume.isRoot ? { ...place, isRoot: true } : place, volume);
+  return volume === undefined ? place : reachedPlace(place, volume);
 }
 
 /** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */

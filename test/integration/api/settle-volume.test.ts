@@ -3,8 +3,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { findCommand } from "../../../cli/commands.ts";
 import { OPERATIONS } from "../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../core/tasks/plan-operation.ts";
+import { beginOperationOn } from "../../rigs/begin-operation.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { keepOutput } from "../../rigs/keep-output.ts";
+import { OperationByHand } from "../../rigs/operation-by-hand.ts";
 import { ApiRig } from "./api-rig.ts";
 import { ADMIN, attachmentCalls } from "./attachment-calls.ts";
 
@@ -33,6 +35,20 @@ async function inDoubt(): Promise<{ readonly server: string; readonly own: strin
   await finish(server, "pivoting", "lost");
   expect((await show(server)).status).toBe("ERROR");
   return { server, own, other };
+}
+/** The same for a server whose move waits for its confirmation. */
+async function inDoubtUnconfirmed(): Promise<{ readonly server: string; readonly own: string }> {
+  const [server, own] = [await active(), await newVolume()];
+  await attached(server, own);
+  const { task } = await beginOperationOn(north(), { server: 0, uuid: server, kind: "migrate", hosts: [1] });
+  const move = new OperationByHand(north(), task?.id ?? "");
+  for (const to of ["handing-over", "starting", "succeed"] as const) await move.goOn(to);
+  const volume = (await north().servers([server]))[0]?.spec.volumes[0];
+  if (volume === undefined) throw new Error("no volume");
+  const swapped = { ...volume, replacedBy: randomUUID() };
+  await beginOperationOn(north(), { server: 0, uuid: server, kind: "swap-volume-unconfirmed", volume: swapped });
+  await finish(server, "detaching-kept", "pivoting", "lost");
+  return { server, own };
 }
 const marks = async (server: string) =>
   (await north().servers([server]))[0]?.spec.volumes.map(({ volumeId, replacedBy }) => [volumeId, replacedBy]);
@@ -128,4 +144,19 @@ test("`berth volume settle` names what is missing, wrong or unknown, and changes
   await expect(command(server, randomUUID())).rejects.toThrow(/has no volume/);
   await expect(command(randomUUID(), own)).rejects.toThrow(/could not be found/);
   expect(await marks(server)).toEqual([[own, other]]);
+});
+
+test("a move whose server has a volume in doubt is not reverted, since its guest alone knows which one it has used, until that is settled", async () => {
+  const { server, own } = await inDoubtUnconfirmed();
+  expect((await show(server)).status).toBe("VERIFY_RESIZE");
+  const revert = () => call("POST", `/v2.1/servers/${server}/action`, { revertResize: null });
+  const refused = await revert();
+  expect([refused.status, refused.json.conflictingRequest.message]).toEqual([
+    409,
+    expect.stringContaining("it is unknown whether its guest uses volume"),
+  ]);
+  expect((await settle(server, own)).status).toBe(202);
+  await finish(server, "calling-off", "succeed");
+  expect([(await show(server)).status, await marks(server)]).toEqual(["VERIFY_RESIZE", [[own, ""]]]);
+  expect((await revert()).status).toBe(202);
 });

@@ -439,7 +439,7 @@ create table tasks (
   constraint tasks_outcome_check CHECK ((outcome = ANY (ARRAY['success'::text, 'error'::text, 'deleted'::text, 'cancelled'::text]))),
   constraint tasks_pkey PRIMARY KEY (id)
 ) with (fillfactor=40);
-CREATE INDEX tasks_failed_replacements ON public.tasks USING btree (server_uuid) WHERE ((operation = 'swap-volume'::text) AND (outcome = 'error'::text));
+CREATE INDEX tasks_failed_replacements ON public.tasks USING btree (server_uuid) WHERE ((operation = ANY (ARRAY['swap-volume'::text, 'swap-volume-unconfirmed'::text])) AND (outcome = 'error'::text));
 CREATE INDEX tasks_open ON public.tasks USING btree (server_uuid) WHERE (outcome IS NULL);
 
 create table traits (

@@ -1,6 +1,7 @@
 import { isLiveMove, OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, requireRule } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
@@ -68,7 +69,17 @@ const settleMove =
   async (deps, { id, call, carrier, action }) => {
     const target = await findTarget(deps, call, { id, action });
     const charge = (await deps.resizes?.chargeOf(target.server.uuid)) ?? null;
-    const move = await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
+    // A revert destroys the guest that alone knows which of two volumes it has used.
+    const after = (now: ServerSpec): ServerSpec => {
+      refuseInDoubt({ action, server: { ...target.server, spec: now } });
+      return now;
+    };
+    const move = await beginInCell(deps, target, {
+      kind,
+      carrier,
+      askedBy: callerOf(call),
+      ...(kind === "revert" && { after }),
+    });
     if (charge !== null && move?.kind === "resize") deps.resizes?.hasten(charge);
     return answer;
   };

@@ -16,7 +16,8 @@ export function refusedReplacement(own: Volume, other: Volume, serverUuid: strin
   if (other.sizeGib < own.sizeGib) return invalid("New volume must be the same size or larger.");
   if (own.isMultiattach || other.isMultiattach)
     return invalid(`A multiattach volume is not replaced: detach volume ${own.id}, and migrate it then.`);
-  if (own.attachedTo.length > 1)
+  // A server whose move waits for its confirmation has the volume on both hosts.
+  if (own.attachedTo.some((one) => one.serverUuid !== serverUuid))
     return badRequest("Swapping multi-attach volumes with more than one read/write attachment is not supported.");
   const expected = `target:${own.id}`;
   if (other.migrationStatus !== expected)

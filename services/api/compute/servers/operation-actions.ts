@@ -45,6 +45,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "detach-volume-offloaded": ["detach_volume", "api_detach_volume"],
   "extend-volume": ["extend_volume", "compute_extend_volume"],
   "swap-volume": ["swap_volume", "compute_swap_volume"],
+  "swap-volume-unconfirmed": ["swap_volume", "compute_swap_volume"],
   "snapshot-volume": null,
   "merge-volume": null,
   // Nova has nothing of the kind.
