@@ -74,14 +74,17 @@ export class LocalCell {
    */
   static async open(
     name: string,
-    options: LocalCellOptions & { readonly dir: string; readonly openings: Openings },
+    options: LocalCellOptions & { readonly dir: string; readonly databaseDir: string; readonly openings: Openings },
     links: Links,
   ): Promise<LocalCell> {
     const dir = join(options.dir, name);
     const { openings } = options;
     const [database, nats] = await Promise.all([
       openings.add(
-        DatabaseServer.open({ name: `${name}-postgres`, cell: name, dir, database: options.database }),
+        DatabaseServer.open({
+          ...{ name: `${name}-postgres`, cell: name, dir: join(options.databaseDir, name) },
+          database: options.database,
+        }),
         (one) => one.close(),
       ),
       openings.add(startLocalNats({ cells: [name], writeConfig: natsConfig, dir: join(dir, "nats") }), (one) =>

@@ -12,9 +12,9 @@ export interface ScratchDir {
 /** Removes the directory when the pipe from this process closes without a message. Processes that still use it end for the same reason. */
 const WATCHER = 'read -r word; [ -n "$word" ] && exit; until rm -rf "$0" 2>/dev/null; do sleep 1; done';
 
-/** A directory that is removed with this process, however this process ends. */
-export function makeScratchDir(): ScratchDir {
-  const path = mkdtempSync(join(tmpdir(), "berth-cloud-"));
+/** A directory in `parent` that is removed with this process, however this process ends. */
+export function makeScratchDir(parent = tmpdir()): ScratchDir {
+  const path = mkdtempSync(join(parent, "berth-cloud-"));
   // Postgres' own account has to reach the directories inside.
   chmodSync(path, 0o711);
   const watcher = spawn("/bin/sh", ["-c", WATCHER, path], { stdio: ["pipe", "ignore", "ignore"], detached: true });
