@@ -77,6 +77,8 @@ test("the audit names a volume in doubt with the command that settles it, until 
   await pool.query("update tasks set outcome = 'cancelled', ended_at = now() where outcome is null");
   await pool.query("update servers set task_state = null");
   expect(await findings()).toHaveLength(1);
+  await pool.query("update tasks set operation = 'swap-volume-unconfirmed' where operation = 'swap-volume'");
+  expect(await findings()).toHaveLength(1);
   await operate("settle-volume", ["calling-off", "succeed"]);
   expect(await findings()).toEqual([]);
 });
