@@ -153,7 +153,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fence-dropped",
     about: "what is written for a task is taken from whoever had it before, too",
-    profile: "stalls",
+    profile: "stalled-moves",
     cellStore: (store) =>
       overriding(store, {
         commitActive: (commits) => store.commitActive(asOwners(store, commits)),

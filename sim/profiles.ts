@@ -139,6 +139,16 @@ export const PROFILES: readonly Profile[] = [
     drivers: QUICK,
   },
   {
+    name: "stalled-moves",
+    about: "conductors stand still as in `stalls`, and users do nothing but live migrate, and call it off",
+    faults: ["conductor-stall", "slow-place"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 2_000,
+    drivers: QUICK,
+    changes: ["live"],
+  },
+  {
     name: "dead-or-cut",
     about: "hosts lose their power, or only their network, for long enough to be taken for dead and evacuated",
     faults: ["host-power", "host-away", "host-away"],
