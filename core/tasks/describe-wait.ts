@@ -185,12 +185,12 @@ const SOURCE_WORDS: Readonly<
   absent: (source) => [`${source} no longer has the guest of this server`, ""],
 };
 
-/** Says why the destination of an aborted move is neither started nor destroyed: its source may have gone on before it was forced down. */
-export function describeOutdated(facts: OperationFacts, selection: number): string {
+/** Says why the destination of an aborted move is neither started nor destroyed: its source may have gone on before it lost its guest or was forced down (`since`). */
+export function describeOutdated(facts: OperationFacts, selection: number, since: string): string {
   const source = facts.source?.host ?? "the source";
   const host = destinationOf(facts, selection)?.host ?? "the destination";
   return (
-    `${source} was told to go on with this server after its move was aborted, and was forced down before it answered. If it has gone on, the guest on ${host} is older than the server's disks, ` +
+    `${source} was told to go on with this server after its move was aborted, and ${since}. If it has gone on, the guest on ${host} is older than the server's disks, ` +
     `so it is not started. It is kept, since it may be the last copy. Save the data of the disks on ${source} or on ${host}. Deleting the server removes both guests.`
   );
 }

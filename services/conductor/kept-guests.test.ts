@@ -200,6 +200,59 @@ test("the next conductor knows from the database that the source was told to go 
   expect(steps[0]?.server.fault).toMatch(/^host-0 was told to go on/);
 });
 
+/** An aborted live move, with the word of the database whether its source was told to go on. The source has no guest any longer. */
+async function recalledFromNothing(reason: string, there: GuestLook) {
+  const sent: string[] = [];
+  const orders: string[] = [];
+  const move = moveAt(
+    "live-migrate",
+    "recalling",
+    { isBeside: false },
+    {
+      streamOf: (host: string) => ({
+        send: ({ body }: ConductorMessage) => {
+          sent.push(`${body?.$case} ${host}`);
+          if (body?.$case === "power") orders.push(body.value.orderId);
+        },
+      }),
+      guests: {
+        clear: async () => {},
+        look: async ({ host }: { host: string }) => (host === hostName(0) ? ABSENT : there),
+      },
+      events: QUIET,
+    },
+    reason,
+  );
+  await settled();
+  for (let tries = 1; tries <= 9 && move.steps.length === 0; tries += 1) {
+    move.run.ordered(OrderReport.fromPartial({ host: hostName(0), orderId: orders.at(-1) ?? "", failed: "no guest" }));
+    await settled();
+    move.clock.advance(10_000);
+    await settled();
+  }
+  return { ...move, sent };
+}
+
+test("an aborted move whose source has no guest before it is told to go on starts its destination", async () => {
+  const { sent, steps } = await recalledFromNothing("Aborted on request", PREPARED);
+  expect(steps.map(({ stage, reason }) => [stage, reason])).toEqual([["starting", "Aborted on request"]]);
+  expect(sent).toEqual(["power host-1"]);
+});
+
+test.each([
+  ["would start", PREPARED],
+  ["is silent", SILENT],
+])(
+  "a source that may have gone on after an abort, and is back without its guest, ends the move with both guests kept, if the destination %s",
+  async (_, there) => {
+    const { steps } = await recalledFromNothing(RECALLED, there);
+    expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+    expect(steps[0]?.server.fault).toMatch(
+      /^host-0 was told to go on .* no longer has the guest\. If it has gone on, the guest on host-1/,
+    );
+  },
+);
+
 test.each([
   ["the destination refuses to start, twice each time,", null],
   ["Cinder does not let the destination have its volume", { kind: "failed", reason: "no volume", final: true }],
@@ -251,7 +304,10 @@ test.each([
     {
       streamOf: (host: string) => streams.get(host) ?? null,
       releaser: { tryRelease: async () => "fenced" },
-      guests: { clear: async ({ host }: { readonly host: string }) => void cleared.push(host) },
+      guests: {
+        clear: async ({ host }: { readonly host: string }) => void cleared.push(host),
+        look: async () => PREPARED,
+      },
     },
     "Aborted on request",
   );

@@ -80,7 +80,15 @@ export class OperationRun implements TaskRun {
     this.#binding = new OrderBinding(ports.needs, facts, this.tenure, (at) => this.#destinations.devicesOf(at));
     this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
     this.#network = new DestinationNetwork(facts, this.tenure, ports, () => this.#binding.preparedPorts);
-    this.#refusals = new RefusalReader(facts, this.tenure, ports, () => this.abandon());
+    this.#refusals = new RefusalReader(facts, this.tenure, ports, {
+      isAt: (step) => this.#isAt(step),
+      isEmpty: () => this.#timers.restartDeadline(),
+      released: () => this.#release(),
+      answered: (asked, failed) => this.#answered(asked, failed),
+      askAgain: (asked, tell, failed) => this.#askAgainLater(asked, tell, failed),
+      step: (event) => this.#step(event),
+      abandon: () => this.abandon(),
+    });
     this.#evacuated = new EvacuatedSource(facts.source, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
@@ -170,15 +178,7 @@ export class OperationRun implements TaskRun {
   }
 
   #refused(asked: AskedGuest, failed: string, lacksContent = false): void {
-    const refused = { ...asked, failed, lacksContent };
-    this.#refusals.act(refused, {
-      isWanted: () => this.#isAt(asked.step),
-      isEmpty: () => this.#timers.restartDeadline(),
-      released: () => this.#release(),
-      answered: () => this.#answered(asked, failed),
-      askAgain: (tell) => this.#askAgainLater(asked, tell, failed),
-      step: (event) => this.#step(event),
-    });
+    this.#refusals.act(asked, failed, lacksContent);
   }
 
   destroyed(report: DestroyReport): void {
@@ -295,7 +295,7 @@ export class OperationRun implements TaskRun {
     else if (unfit !== null) this.#step({ kind: "failed", step: asked.step, reason: unfit, final: false });
     else if (this.#binding.holdsUp(asked, () => this.#isAt(asked.step), bound)) return;
     else if (stream === null || isAskedOfCinder(asked.ask)) this.#answered(asked, "");
-    else if (asked.stage === "recalling" && !asked.isRecalled) this.#step({ kind: "recalls", step: asked.step });
+    else if (asked.stage === "recalling" && !asked.isRecalled) this.#refusals.beforeRecall(asked);
     else if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
     else {
       this.#network.ordered(asked.step);

@@ -82,6 +82,10 @@ test.each<[OperationKind, GuestLook, unknown]>([
   expect(await meaningOfRefusal({ ...facts, kind }, handOver, guests)).toEqual(meaning);
 });
 
+const outdated = {
+  ...{ kind: "stranded", step: 4 },
+  reason: expect.stringMatching(/^host-1 was told to go on .* no longer has the guest\. .* host-2 is older/),
+};
 const running: GuestLook = { kind: "found", state: "running", revision: 3 };
 test.each<[GuestLook, GuestLook, unknown]>([
   [absent, prepared, arrived],
@@ -96,6 +100,21 @@ test.each<[GuestLook, GuestLook, unknown]>([
   async (here, there, meaning) => {
     const guests = looking((host) => (host === source.host ? here : there));
     const asked = { ...handOver, ask: "start-source", stage: "recalling" } as const;
+    expect(await meaningOfRefusal({ ...facts, kind: "live-migrate" }, asked, guests)).toEqual(meaning);
+  },
+);
+
+test.each<[GuestLook, number, unknown]>([
+  [prepared, 1, outdated],
+  [{ kind: "silent" }, 8, "empty"],
+  [{ kind: "silent" }, 9, outdated],
+  [running, 1, arrived],
+  [absent, 1, "plain"],
+])(
+  "a source that may have gone on after an abort before it lost its guest, while the destination is %j",
+  async (there, tries, meaning) => {
+    const guests = looking((host) => (host === source.host ? absent : there));
+    const asked = { ...handOver, ask: "start-source", stage: "recalling", isRecalled: true, tries } as const;
     expect(await meaningOfRefusal({ ...facts, kind: "live-migrate" }, asked, guests)).toEqual(meaning);
   },
 );

@@ -112,6 +112,7 @@ async function meaningOfDestination(
       return forgotten(facts, refused, { host: destination.host, look });
     case "waits":
       if (!isSourceEmpty || !givesContent(facts.kind)) return "plain";
+      if (refused.isRecalled) return outdated(facts, refused, "no longer has the guest");
       return isLiveMove(facts.kind) ? { kind: "arrived", step: refused.step } : stranded(facts, refused);
     case "failed":
       return "plain";
@@ -134,6 +135,7 @@ async function meaningOfSilence(
   if (refused.tries < EMPTY_TRIES_MAX) return "empty";
   const seen = await guests.seek(destination);
   if (seen === "released") return "released";
+  if (refused.isRecalled) return outdated(facts, refused, "no longer has the guest");
   const failed = `${destination.host} ${seen === "seen" ? UNREACHED : "is silent"}`;
   return isLiveMove(facts.kind)
     ? kept(facts, refused, { failed, word: "empty" })
@@ -173,9 +175,13 @@ export function meaningOfEmptied(facts: OperationFacts, asked: AskedGuest, event
  * to the disks since, and the destination's guest must not go on with the memory of an earlier time. It is not destroyed either: if the source had not obeyed, it is the last copy.
  */
 export function meaningOfFence(facts: OperationFacts, asked: AskedGuest): OperationEvent {
-  const { isRecalled, step, selection, place } = asked;
+  const { isRecalled, step, place } = asked;
   if (!isRecalled) return { kind: "host-fenced", step, reason: `${place.host} was forced down` };
-  return { kind: "stranded", step, reason: keptReason(describeOutdated(facts, selection)) };
+  return outdated(facts, asked, "was forced down before it answered");
+}
+
+function outdated(facts: OperationFacts, { step, selection }: AskedGuest, since: string): OperationEvent {
+  return { kind: "stranded", step, reason: keptReason(describeOutdated(facts, selection, since)) };
 }
 
 function kept(

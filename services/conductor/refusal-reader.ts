@@ -2,7 +2,7 @@ import type { OperationFacts } from "../../core/tasks/operation-facts.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { AskedGuest } from "./operation-orders.ts";
-import { meaningOfEmptied, meaningOfFence, meaningOfRefusal, type Refused } from "./read-refusal.ts";
+import { guestOf, meaningOfEmptied, meaningOfFence, meaningOfRefusal, type Refused } from "./read-refusal.ts";
 import type { RunPorts } from "./task-run.ts";
 
 /** How often a task is released at most to conductors that hear of a host that is silent here. */
@@ -10,63 +10,82 @@ const RELEASES_MAX = 3;
 
 /** The parts of an operation's run that act on the meaning of a refusal. */
 interface RefusedRun {
-  /** Whether the operation still waits for the answer. */
-  isWanted(): boolean;
+  /** Whether the operation still waits for the answer to this step. */
+  isAt(step: number): boolean;
   /** The refusal is the host's answer. */
-  answered(): void;
+  answered(asked: AskedGuest, failed: string): void;
   /** Gives the order again, later. `startInDoubt`: operators are told that the host may run the guest. */
-  askAgain(tell: "startInDoubt" | null): void;
+  askAgain(asked: AskedGuest, tell: "startInDoubt" | null, failed: string): void;
   /** The source has answered that it has no guest, so the time for its order begins again. */
   isEmpty(): void;
   /** Another conductor has the task now. */
   released(): void;
   step(event: OperationEvent): void;
+  /** The conductor stops. */
+  abandon(): void;
 }
 
 /** Acts on the refused orders of one operation by their meaning, and remembers that a source has said that it has no guest. */
 export class RefusalReader {
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
-  readonly #ports: Pick<RunPorts, "guests" | "releaser" | "settings">;
-  readonly #abandon: () => void;
+  readonly #ports: Pick<RunPorts, "guests" | "releaser" | "settings" | "streamOf">;
+  readonly #run: RefusedRun;
   /** The step at which the source has last said that it has no guest to hand over. */
   #emptyAt: number | null = null;
 
   constructor(
     facts: OperationFacts,
     tenure: Tenure,
-    ports: Pick<RunPorts, "guests" | "releaser" | "settings">,
-    abandon: () => void,
+    ports: Pick<RunPorts, "guests" | "releaser" | "settings" | "streamOf">,
+    run: RefusedRun,
   ) {
-    this.#abandon = abandon;
+    this.#run = run;
     this.#facts = facts;
     this.#tenure = tenure;
     this.#ports = ports;
   }
 
   /** Acts on a refused order by its meaning, because the guest may have obeyed later orders than the database knows of. */
-  act(refused: Refused, run: RefusedRun): void {
-    // It rejects only when the conductor stops.
-    this.#act(refused, run).catch(() => this.#abandon());
+  act(asked: AskedGuest, failed: string, lacksContent: boolean): void {
+    this.#act(asked, { ...asked, failed, lacksContent }).catch(() => this.#run.abandon());
   }
 
-  async #act(refused: Refused, run: RefusedRun): Promise<void> {
+  /**
+   * Acts before an aborted move's source is told to go on. Its guest cannot have gone on if there is none now. If it is missing after the source was told, it may have.
+   */
+  beforeRecall(asked: AskedGuest): void {
+    this.#beforeRecall(asked).catch(() => this.#run.abandon());
+  }
+
+  async #beforeRecall(asked: AskedGuest): Promise<void> {
+    const { kind } = await this.#ports.guests.look(guestOf(this.#facts, asked.place));
+    if (kind === "absent") return this.#act(asked, { ...asked, failed: "there is no guest", lacksContent: false });
+    // A source that is lost by now was not told. The run waits for it already.
+    if (this.#run.isAt(asked.step) && this.#ports.streamOf(asked.place.host) !== null)
+      this.#run.step({ kind: "recalls", step: asked.step });
+  }
+
+  async #act(asked: AskedGuest, refused: Refused): Promise<void> {
     const { guests, releaser, settings } = this.#ports;
+    const { failed } = refused;
+    const run = this.#run;
     const seen = { withinMs: settings.unseenMs, timesMax: RELEASES_MAX };
     const meaning = await meaningOfRefusal(this.#facts, refused, {
       look: (name) => guests.look(name),
       seek: (host) => releaser.tryReleaseSeen(this.#tenure, host, seen),
     });
     if (meaning === "released") return run.released();
-    if (!run.isWanted()) return;
-    if (meaning === "plain") return run.answered();
+    if (!run.isAt(refused.step)) return;
+    if (meaning === "plain") return run.answered(asked, failed);
     const isOpen = meaning === "unclear" || meaning === "empty";
     if (meaning === "empty" || (refused.ask === "hand-over" && !isOpen && meaning.kind === "kept")) {
       this.#emptyAt = refused.step;
       run.isEmpty();
     }
     // Until the deadline of a hand-over. About a start until the host says whether the guest runs, or it is certain that the guest is not needed.
-    if (isOpen || meaning.kind === "kept") run.askAgain(refused.ask === "hand-over" ? null : "startInDoubt");
+    if (isOpen || meaning.kind === "kept")
+      run.askAgain(asked, refused.ask === "hand-over" ? null : "startInDoubt", failed);
     if (!isOpen) run.step(meaning);
   }
 
