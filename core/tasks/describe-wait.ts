@@ -128,7 +128,10 @@ export function describeForgotten(
       : `the guest on ${host} has run, but the database does not know that it was started`;
   return (
     `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, because it is unknown where the server belongs. None of its guests was ` +
-    "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save their data. Deleting the server removes them."
+    "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save their data. Deleting the server removes them." +
+    (OPERATIONS[facts.kind].confirmation === "unchanged"
+      ? " If the guests on both hosts are what they should be, set the server to active (os-resetState): then its move waits for its confirmation again, and can be confirmed or reverted."
+      : "")
   );
 }
 

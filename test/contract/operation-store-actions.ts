@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { MigrationQuery } from "../../core/stores/cell/operation-store.ts";
+import { type MigrationQuery, MOVE_IN_DOUBT } from "../../core/stores/cell/operation-store.ts";
 import { volumeOf } from "../rigs/begin-operation.ts";
 import { deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
@@ -56,6 +56,34 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     await store.commitStep([transition(taken, 1, "starting")]);
     await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
     expect(await store.resetStatus([reset("ACTIVE")])).toEqual([{ kind: "busy", running: "VERIFY_RESIZE" }]);
+  });
+
+  test("a server in ERROR whose move waits for its confirmation waits for it again when an operator sets it to active, and can be confirmed", async () => {
+    const { store } = cell();
+    const reset = (status: "ACTIVE" | "ERROR") => store.resetStatus([{ serverUuid: serverId(1), status }]);
+    await boot();
+    await begin();
+    const taken = await take(moveId);
+    await store.commitStep([transition(taken, 1, "starting")]);
+    await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+    // A change of its volumes has ended without anybody knowing how.
+    const change = await begin({
+      kind: "attach-volume-unconfirmed",
+      taskId: taskId(8),
+      hosts: [],
+      volume: volumeOf(1),
+    });
+    expect(change.outcome.kind).toBe("begun");
+    const changing = await take(taskId(8));
+    const lost = transition(changing, 1, "lost", { stage: "attaching", selection: 0 });
+    expect(await store.commitStep([{ ...lost, server: { ...lost.server, uncertain: true } }])).toMatchObject([
+      { kind: "committed" },
+    ]);
+    expect((await begin({ kind: "hard-reboot", taskId: taskId(9) })).outcome).toMatchObject({ why: MOVE_IN_DOUBT });
+    expect(await reset("ERROR")).toEqual([{ kind: "reset" }]);
+    expect(await reset("ACTIVE")).toEqual([{ kind: "reset" }]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status: "VERIFY_RESIZE", host: "host-1" }]);
+    expect((await begin({ kind: "confirm", taskId: taskId(10) })).outcome.kind).toBe("begun");
   });
 
   test("a signal fences the conductor that carries out the operation, and the next one sees it", async () => {

@@ -12,7 +12,7 @@ import type {
   StatusReset,
   StepOutcome,
 } from "../../../core/stores/cell/operation-store.ts";
-import { isHeldFor, MOVE_BROKEN_OFF } from "../../../core/stores/cell/operation-store.ts";
+import { isHeldFor, MOVE_BROKEN_OFF, MOVE_IN_DOUBT } from "../../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE, SERVER_UNCERTAIN } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { claimedAllocation } from "../../../core/tasks/claimed-allocation.ts";
@@ -51,8 +51,11 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
-  if (status === "ERROR" && openMoveOf(tx.cell, server.uuid) !== undefined)
-    return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
+  const move = status === "ERROR" ? openMoveOf(tx.cell, server.uuid) : undefined;
+  if (move !== undefined) {
+    const why = move.status === "finished" ? MOVE_IN_DOUBT : MOVE_BROKEN_OFF;
+    return { kind: "refused", why, inFlight: false };
+  }
   const isStart = startsGuest(operationOf(task).kind);
   if (isStart && server.uncertain === true) return { kind: "refused", why: SERVER_UNCERTAIN, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
@@ -195,9 +198,11 @@ export function resetStep(tx: CellTransaction, { serverUuid, status }: StatusRes
     const { work } = task.task;
     return { kind: "busy", running: work?.$case === "operate" ? work.value.kind : task.kind };
   }
-  if (openMoveOf(tx.cell, serverUuid) !== undefined) return { kind: "busy", running: server.status };
+  const move = openMoveOf(tx.cell, serverUuid);
+  const waits = server.status === "ERROR" && move?.status === "finished";
+  if (move !== undefined && !waits) return { kind: "busy", running: server.status };
   if (server.host === null) return { kind: "nowhere" };
-  server.status = status;
+  server.status = waits && status === "ACTIVE" ? "VERIFY_RESIZE" : status;
   if (status === "ACTIVE") server.uncertain = false;
   server.revision += 1;
   server.updatedAtMs = tx.nowMs;

@@ -1,5 +1,5 @@
 import type { PoolClient } from "pg";
-import { MOVE_BROKEN_OFF } from "../../../core/stores/cell/operation-store.ts";
+import { MOVE_BROKEN_OFF, MOVE_IN_DOUBT } from "../../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE, SERVER_UNCERTAIN } from "../../../core/stores/cell/quarantine.ts";
 import { operationOf } from "../../../core/tasks/operation-record.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
@@ -10,7 +10,7 @@ import { queryRows } from "../client/store-query.ts";
 /** Why an operation of a server does not begin, because the server may run elsewhere than at home. */
 export interface Astray {
   /** Its last move was broken off, so its allocations are not all at its home; or the database has lost commits about it. */
-  readonly broken: typeof MOVE_BROKEN_OFF | typeof SERVER_UNCERTAIN | null;
+  readonly broken: typeof MOVE_BROKEN_OFF | typeof MOVE_IN_DOUBT | typeof SERVER_UNCERTAIN | null;
   /** A guest of it is in quarantine, which may run. */
   readonly quarantined: typeof GUEST_IN_QUARANTINE | null;
 }
@@ -26,6 +26,7 @@ export async function readAstray(
   const rows = await queryRows<{
     uuid: string;
     has_open_move: boolean;
+    is_unconfirmed: boolean;
     is_uncertain: boolean;
     is_in_quarantine: boolean;
   }>(client, {
@@ -33,6 +34,7 @@ export async function readAstray(
     text: `select * from (
         select s.uuid, s.uncertain_since is not null as is_uncertain,
           exists (select from migrations m where m.server_uuid = s.uuid and not m.ended) as has_open_move,
+          exists (select from migrations m where m.server_uuid = s.uuid and not m.ended and m.status = 'finished') as is_unconfirmed,
           exists (select from quarantined_guests q where q.server_uuid = s.uuid::text and q.holds and not q.condemned) as is_in_quarantine
         from servers s where s.uuid = any ($1)
       ) as s where is_uncertain or has_open_move or is_in_quarantine`,
@@ -45,7 +47,7 @@ export async function readAstray(
       return [
         row.uuid,
         {
-          broken: row.has_open_move && inError ? MOVE_BROKEN_OFF : uncertain,
+          broken: row.has_open_move && inError ? (row.is_unconfirmed ? MOVE_IN_DOUBT : MOVE_BROKEN_OFF) : uncertain,
           quarantined: row.is_in_quarantine && isStart ? GUEST_IN_QUARANTINE : null,
         },
       ];

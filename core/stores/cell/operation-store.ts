@@ -48,7 +48,12 @@ export const MOVE_BROKEN_OFF =
   "an earlier move of the server was interrupted, and it is unknown where the server runs. Its guests and allocations are kept: save the guests' " +
   "data, then delete the server";
 
-/** An operator's request to set a server's status. */
+/** Why no operation begins for a server in ERROR whose move still waits for its confirmation: it is unknown what its two guests have. */
+export const MOVE_IN_DOUBT =
+  "a resize or migration of the server waits for its confirmation, and an order to one of its two guests came to an unknown end. Look at the guests on both hosts; then set the server to " +
+  "active (os-resetState), which has it wait for its confirmation again, and confirm or revert the move, or delete the server";
+
+/** An operator's request to set a server's status. A server in ERROR whose move waits for its confirmation becomes VERIFY_RESIZE instead of ACTIVE. */
 export interface StatusReset {
   readonly serverUuid: string;
   readonly status: "ACTIVE" | "ERROR";
