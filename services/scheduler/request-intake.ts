@@ -105,7 +105,7 @@ export class RequestIntake {
       message.retry(0);
       return;
     }
-    const works = decodeWorks(message.data);
+    const works = decodeWorks(message);
     if (works instanceof Error) {
       this.#events.malformed(works);
       message.ack();
@@ -166,14 +166,14 @@ export class RequestIntake {
 }
 
 /** The work of a message, without repetitions; never none. */
-function decodeWorks(data: Uint8Array): readonly Work[] | Error {
+function decodeWorks({ data, storedAtMs }: Pick<BusMessage, "data" | "storedAtMs">): readonly Work[] | Error {
   try {
     const { server, move, serverUuid, moveId, more, spec } = ScheduleRequest.decode(data);
     const moving = moveId || move?.id;
     if (moving) return [{ kind: "move", id: moving }];
     const placed = [serverUuid || (server?.uuid ?? ""), ...more].filter((uuid) => uuid !== "");
     if (placed.length === 0) return new Error("a schedule request without a server");
-    const told = spec.length === 0 ? {} : { told: spec };
+    const told = spec.length === 0 ? {} : { told: { bytes: spec, storedAtMs } };
     return [...new Set(placed)].map((id) => ({ kind: "server", id, ...told }));
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

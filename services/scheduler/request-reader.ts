@@ -15,10 +15,16 @@ const READS_AT_ONCE = 2;
 /** Requests of a greater age are read from their rows: a sweep may have handed them to another scheduler, and the clocks may differ. */
 const TOLD_AGE_MS_MAX = 5_000;
 
+/** The encoded spec that a message carries, and when the bus has stored the message. */
+export interface ToldSpec {
+  readonly bytes: Uint8Array;
+  readonly storedAtMs: number;
+}
+
 /** A request as its row described it when it was read. */
 export interface ReadRequest extends PlaceableRequest {
   /**
-   * Returns how long ago the request was accepted, from the database's clock when it was read and this process's monotonic clock since
+   * Returns how long ago the request was accepted, from the database's clock when it was read, or the bus's when it was told, and this process's monotonic clock since
    * then.
    */
   readonly agedMs: () => number;
@@ -53,14 +59,16 @@ export class RequestReader {
   /**
    * Returns the request as it was accepted, if the first delivery of its message carries it and it is young; null when its row must be read. The
    * row may say otherwise by now: the request was cancelled, or another scheduler has assigned it to a cell. So nothing is done with the request
-   * but by compare-and-set on its row, which tells. Its spec never changes.
+   * but by compare-and-set on its row, which tells. Its spec never changes. Its age counts from when its message was stored, which is just after the request was accepted: the call may
+   * have waited long for ports and volumes before that.
    */
-  told({ id, told }: { readonly id: string; readonly told?: Uint8Array }): ReadRequest | null {
+  told({ id, told }: { readonly id: string; readonly told?: ToldSpec }): ReadRequest | null {
     if (told === undefined) return null;
-    const spec = specOf(told);
+    const spec = specOf(told.bytes);
     if (spec === null || spec.uuid !== id) return null;
-    const ageMs = this.#clock.now() - spec.createdAtMs;
-    if (Math.abs(ageMs) > TOLD_AGE_MS_MAX) return null;
+    const nowMs = this.#clock.now();
+    const ageMs = nowMs - told.storedAtMs;
+    if ([ageMs, nowMs - spec.createdAtMs].some((ms) => Math.abs(ms) > TOLD_AGE_MS_MAX)) return null;
     const readAtMs = this.#clock.monotonic();
     return {
       serverUuid: id,
@@ -68,7 +76,7 @@ export class RequestReader {
       cell: null,
       assignment: 0,
       spec,
-      specBytes: told.length,
+      specBytes: told.bytes.length,
       putOffs: 0,
       ageMs: Math.max(0, ageMs),
       agedMs: () => Math.max(0, ageMs) + this.#clock.monotonic() - readAtMs,

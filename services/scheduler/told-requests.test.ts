@@ -4,9 +4,11 @@ import { messageOfRequest } from "../../adapters/nats/schedule-message.ts";
 import { apiPermissions, apiStreams, schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
 import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../runtime/encode-once.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
+import { RequestReader } from "./request-reader.ts";
 
 let rig: SchedulerRig;
 let cell: RigCell;
@@ -43,6 +45,17 @@ test("a request whose young message carries its spec is placed without reading i
   expect(await rig.state(serverId(1))).toBe("dispatched one");
   expect((await cell.store.servers([serverId(1)]))[0]?.spec).toEqual(spec);
   expect(reads).toEqual([]);
+});
+
+test("a request counts as waiting since its message was stored, and not since its call began, which may have waited for ports", () => {
+  const clock = new ManualClock(1_000_000);
+  const reader = new RequestReader(rig.apiStore, clock, { batchMax: 10, requestsPerTurn: 10 });
+  const bytes = encodeOnce(ServerSpec, { ...rig.wants(1), createdAtMs: clock.now() - 4_000 });
+  const read = reader.told({ id: serverId(1), told: { bytes, storedAtMs: clock.now() - 20 } });
+  expect(read?.ageMs).toBe(20);
+  clock.advance(100);
+  expect(read?.agedMs()).toBe(120);
+  expect(reader.told({ id: serverId(1), told: { bytes, storedAtMs: 0 } })).toBeNull();
 });
 
 test("a row is read if its message is old, damaged, or carries the spec of another server", async () => {

@@ -39,7 +39,7 @@ export interface PlacingRequest {
   readonly assignment: number;
   /** How often the request was taken so far, including this time. */
   readonly tries: number;
-  /** The age of the request by the clock of the database that stores it. */
+  /** The age of the request by the clock of the database that stores it, or of the bus that brought its spec. */
   readonly agedMs: () => number;
 }
 

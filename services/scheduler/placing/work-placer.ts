@@ -4,7 +4,7 @@ import { failSpan } from "../../../adapters/telemetry/tracing.ts";
 import { putOffDelayMs, putOffDelayOfOthersMs } from "../../../core/placing/put-off-delay.ts";
 import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
 import type { SchedulerEvents } from "../events.ts";
-import type { ReadRequest, RequestReader } from "../request-reader.ts";
+import type { ReadRequest, RequestReader, ToldSpec } from "../request-reader.ts";
 import type { MovePlacer } from "./move-placer.ts";
 import type { MoveWrites } from "./move-writes.ts";
 import type { MultiCreatePlacer, Settled } from "./multi-create-placer.ts";
@@ -17,8 +17,8 @@ export interface Work {
   readonly kind: "server" | "move";
   /** The id of the server or of the move. */
   readonly id: string;
-  /** The encoded spec of the server, where its message carries it. */
-  readonly told?: Uint8Array;
+  /** Where its message carries the encoded spec of the server. */
+  readonly told?: ToldSpec;
 }
 
 /** Access to the rows of moves, and the placer that finds hosts for them. */
