@@ -250,9 +250,9 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
 const isAborted = ({ reason }: Position): boolean => reason.startsWith(ABORTED);
 
 const ABORTED_ON_REQUEST = `${ABORTED} on request`;
-/** The reason of an aborted operation while its source is told to go on, and only then. A database without it says that the source was not told yet. */
+/** The reason of an aborted operation while its source is told to go on. A database without it says that the source was not told yet. Conductors of older versions leave it at later stages. */
 const RECALLED = `${ABORTED_ON_REQUEST}, and the source was told to go on`;
-const isRecalled = ({ reason }: Pick<Position, "reason">): boolean => reason === RECALLED;
+const isRecalled = ({ stage, reason }: Position): boolean => stage === "recalling" && reason === RECALLED;
 
 /**
  * → writing the hop to the next selection, from `first` onwards, of a host that has not failed (another way to fit does not help there) or,
@@ -272,7 +272,7 @@ function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" 
   const transition: Transition = {
     ...to,
     to: wayOf(world.facts, to.to),
-    reason: to.to !== "recalling" && isRecalled(to) ? ABORTED_ON_REQUEST : to.reason,
+    reason: to.to !== "recalling" && to.reason === RECALLED ? ABORTED_ON_REQUEST : to.reason,
     from: { stage: at.stage, selection: at.selection },
     unseenMs: world.unseenMs,
   };

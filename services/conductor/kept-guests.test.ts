@@ -200,6 +200,19 @@ test("the next conductor knows from the database that the source was told to go 
   expect(steps[0]?.server.fault).toMatch(/^host-0 was told to go on/);
 });
 
+test("a move that an older conductor took back with the words of a source that was told to go on ends as any other when that is forced down", async () => {
+  const ports = {
+    streamOf: () => null,
+    releaser: { tryRelease: async () => "fenced" },
+    events: { ...QUIET, leftBehind() {} },
+  };
+  const { steps, clock } = moveAt("live-migrate", "restoring", { isBeside: false }, ports, RECALLED);
+  clock.advance(1_000);
+  await settled();
+  expect(steps.map(({ server }) => server.fault ?? "")).not.toContainEqual(expect.stringContaining("is older than"));
+  expect(steps).not.toEqual([]);
+});
+
 /** An aborted live move, with the word of the database whether its source was told to go on. The source has no guest any longer. */
 async function recalledFromNothing(reason: string, there: GuestLook) {
   const sent: string[] = [];
