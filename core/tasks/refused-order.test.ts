@@ -36,6 +36,9 @@ describe("the refusal of order 5", () => {
     ["undo-attach", found("running", 9), "forgotten"],
     ["undo-at-source", found("stopped", 9), "forgotten"],
     ["detach-at-source", found("stopped", 9), "forgotten"],
+    ["keep-volume", found("running", 9), "forgotten"],
+    ["return-volume", found("running", 9), "forgotten"],
+    ["return-volume", found("running", 5), "failed"],
     ["detach-at-source", found("stopped", 5), "failed"],
     ["detach-at-source", { kind: "absent" }, "failed"],
   ] as const)("to %s, by a guest that is %j, means %s", (ask, look, expected) => {

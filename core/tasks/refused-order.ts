@@ -38,10 +38,12 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
     case "check-source":
     case "check-destination":
       return runs ? "done" : "failed";
-    // The guest may keep the volume, and its host will not obey. The operation would ask it for ever.
+    // The guest may keep the volume, or the other one or the other file, and its host will not obey. The operation would ask it for ever.
     case "undo-attach":
     case "undo-at-source":
     case "detach-at-source":
+    case "keep-volume":
+    case "return-volume":
       return "forgotten";
     default:
       return "failed";
