@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
@@ -69,3 +71,26 @@ test.each(["confirmResize", "revertResize"])(
     expect(find(other)).toBeUndefined();
   },
 );
+
+test("a volume in doubt is not replaced by another one, which its host would refuse to copy and to call off, so that the operation would hold the move up", async () => {
+  const server = { name: "s", flavorRef: "s", imageRef: "", networks: "none" };
+  const id: string = (await cloud.call("POST", "/v2.1/servers", { server })).json.server.id;
+  await becomes(id, "ACTIVE");
+  const own = cinder.putVolume({ projectId: "any" }).id;
+  await cloud.call("POST", `/v2.1/servers/${id}/os-volume_attachments`, { volumeAttachment: { volumeId: own } });
+  await eventually("the volume to be attached", () => find(own)?.status === "in-use");
+  await act(id, { migrate: null });
+  await becomes(id, "VERIFY_RESIZE");
+  const { id: other } = cinder.startMigration(own);
+  await withClient(`${cloud.databaseUrl}_cell_c-1`, async (client) => {
+    const { rows } = await client.query<{ spec: Buffer }>("select spec from servers where uuid = $1", [id]);
+    const spec = ServerSpec.decode(rows[0]?.spec ?? Buffer.alloc(0));
+    const volumes = spec.volumes.map((volume) => ({ ...volume, replacedBy: randomUUID() }));
+    const changed = Buffer.from(ServerSpec.encode({ ...spec, volumes }).finish());
+    await client.query("update servers set spec = $2, revision = revision + 1 where uuid = $1", [id, changed]);
+  });
+  const url = `/v2.1/servers/${id}/os-volume_attachments/${own}`;
+  const { status, json } = await cloud.call("PUT", url, { volumeAttachment: { volumeId: other } });
+  expect([status, json?.conflictingRequest?.message]).toEqual([409, expect.stringContaining("it is unknown whether")]);
+  expect(await cinder.attachments({ volumeId: other })).toEqual([]);
+});

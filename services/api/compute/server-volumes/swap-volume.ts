@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
@@ -10,6 +11,7 @@ import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachmentCall } from "./begin-attachment.ts";
 import { attachmentOfServer } from "./find-attachment.ts";
+import { refuseInDoubt } from "./refuse-in-doubt.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 import { stillWith } from "./still-with.ts";
@@ -20,7 +22,7 @@ const KINDS = ["swap-volume", "swap-volume-unconfirmed"] as const satisfies read
 /**
  * Replaces a server's volume by another one, as Cinder asks for it when it migrates an attached volume to another back end. Returns as soon as the server's cell
  * has begun it; the cell tells Cinder how it ends. Refuses an unknown volume (404), one that Cinder does not migrate (409), another volume that does not fit (400),
- * and a server that has another operation under way or whose status does not allow it (409).
+ * and a server that has another operation under way or whose status does not allow it, or a volume that is in doubt (409).
  *
  * The other volume is reserved for the server first, as in Nova. Cinder asks once for each attachment of its volume, and gives the migration up if one of these calls is refused. A server that moves, or that has
  * just moved, has one on each host. So a call for a replacement that is under way is accepted, and changes nothing.
@@ -50,13 +52,21 @@ export async function swapVolume(
   const row = await attachmentOfServer(volumes, serverUuid, own);
   // The row may not know yet that the cell has attached the volume.
   if (row === null || target.server.spec.volumes.every((volume) => volume.volumeId !== own)) throw missing();
+  // The host of a guest that may use a former replacement can neither copy the volume to this one nor say that the guest keeps its own.
+  const settled = (now: ServerSpec): ServerSpec => {
+    const spec = { ...now, volumes: now.volumes.filter((one) => one.volumeId === own) };
+    refuseInDoubt({ action: "swap_volume", server: { ...target.server, spec } });
+    return now;
+  };
+  settled(target.server.spec);
   const outcome = await volumes.reserveReplacement({ own: found, other: replacement, serverUuid }, call);
   if (outcome.kind === "refused") throw outcome.fault;
   const volume = { ...serverVolumeOf(row), replacedBy: other };
   const taskId = randomUUID();
   const asked = { carrier: context.carrier, taskId, askedBy: callerOf(call) };
   const kind = target.server.status === "VERIFY_RESIZE" ? "swap-volume-unconfirmed" : "swap-volume";
-  const request = { kind, ...asked, volume, after: stillWith(volume, missing) } as const;
+  const after = (now: ServerSpec): ServerSpec => settled(stillWith(volume, missing)(now));
+  const request = { kind, ...asked, volume, after } as const;
   try {
     await beginInCell(deps, target, request);
   } catch (error) {
