@@ -22,7 +22,7 @@ describe("when any process dies at any moment", () => {
   beforeAll(async () => {
     const conductorEnv = { BERTH_LEASE: "3s", BERTH_HOST_GRACE: "2s", BERTH_AGENT_UNSEEN: "3s" };
     // An agent has fewer hosts than a build has selections, so every build has a way out when one agent is dead.
-    cloud = await Cloud.start({ conductorEnv, hostsPerAgent: 2 });
+    cloud = await Cloud.start({ cells: ["cell-1"], conductorEnv, hostsPerAgent: 2 });
     cell = cloud.cell("cell-1");
     flavor = await cloud.compute.flavor({ [`trait:${cell.trait}`]: "required" });
   });
