@@ -66,7 +66,7 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     const taken = await take(moveId);
     await store.commitStep([transition(taken, 1, "starting")]);
     await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
-    // A change of its volumes has ended without anybody knowing how.
+    // A change of its volumes has ended without anybody knowing how, since its host has obeyed a later order than the database knows of.
     const change = await begin({
       kind: "attach-volume-unconfirmed",
       taskId: taskId(8),
@@ -75,10 +75,9 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     });
     expect(change.outcome.kind).toBe("begun");
     const changing = await take(taskId(8));
-    const lost = transition(changing, 1, "lost", { stage: "attaching", selection: 0 });
-    expect(await store.commitStep([{ ...lost, server: { ...lost.server, uncertain: true } }])).toMatchObject([
-      { kind: "committed" },
-    ]);
+    const forgotten = transition(changing, 1, "lost", { stage: "attaching", selection: 0 }, 0, true);
+    expect(forgotten.server).toMatchObject({ status: "ERROR", uncertain: true });
+    expect(await store.commitStep([forgotten])).toMatchObject([{ kind: "committed" }]);
     expect((await begin({ kind: "hard-reboot", taskId: taskId(9) })).outcome).toMatchObject({ why: MOVE_IN_DOUBT });
     expect(await reset("ERROR")).toEqual([{ kind: "reset" }]);
     expect(await reset("ACTIVE")).toEqual([{ kind: "reset" }]);

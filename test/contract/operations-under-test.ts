@@ -43,10 +43,11 @@ export function operationsIn(cell: () => CellUnderTest) {
     to: Exclude<Target, "another">,
     from: { readonly stage: Stage; readonly selection: number } = { stage: "preparing", selection: 0 },
     selection = from.selection,
+    isForgotten = false,
   ): OperationStep => ({
     ...tenure,
     step,
-    ...writeOf(factsOf(task), { from, to, selection, reason: "", noted: [], unseenMs: UNSEEN_MS }),
+    ...writeOf(factsOf(task), { from, to, selection, reason: "", noted: [], unseenMs: UNSEEN_MS, isForgotten }),
   });
   const held = async (...uuids: string[]): Promise<(number | null)[]> =>
     (await cell().store.holdings(uuids)).map(

@@ -25,7 +25,6 @@ const ADMITTED: Readonly<Record<string, readonly Role[]>> = {
   members: ["member", "manager", "admin"],
   managers: ["manager", "admin"],
   services: ["admin", "service"],
-  "services alone": ["service"],
   admins: ["admin"],
 };
 

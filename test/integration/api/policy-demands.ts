@@ -123,11 +123,9 @@ const ROUTES: Readonly<Record<string, string>> = {
     DELETE /servers/:id/migrations/1
     POST /servers/:id/migrations/1/action
   `,
-  "services alone": `
+  services: `
     POST /os-assisted-volume-snapshots
     DELETE /os-assisted-volume-snapshots/none
-  `,
-  services: `
     POST /os-server-external-events
     PUT /servers/:id/os-volume_attachments/11111111-1111-4111-8111-111111111111
   `,
