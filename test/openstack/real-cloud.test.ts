@@ -43,7 +43,8 @@ describe.runIf(hasRealCloud && (HAS_HORIZON || HAS_CLIENT || HAS_HEAT || HAS_MAS
   () => {
     let cloud: RealCloud;
     beforeAll(async () => {
-      cloud = await startRealCloud();
+      // Tempest expects that servers are offloaded as soon as they are shelved, as Nova does by default.
+      cloud = await startRealCloud({ BERTH_SHELVED_OFFLOAD_TIME: "0" });
     }, 900_000);
     afterAll(() => cloud?.stop(), 240_000);
 

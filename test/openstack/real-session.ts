@@ -193,7 +193,7 @@ const MOVES: readonly Step[] = [
   ok("server show placed -c OS-EXT-SRV-ATTR:host -f value", new RegExp(`${HOST}-4`)),
   newer("server migration list --server placed", /live-migration/),
   ok("server shelve third"),
-  settle("third", "SHELVED"),
+  settle("third", "SHELVED_OFFLOADED"),
   ok("server unshelve third"),
   settle("third"),
   ok("server shelve --offload --wait third"),

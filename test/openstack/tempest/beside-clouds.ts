@@ -42,7 +42,7 @@ export async function withNova(cloud: RealCloud): Promise<BesideClouds> {
     );
     stops.push(() => nova.stop());
     const shared = await prepareShared(cloud);
-    const of = { hostsMin: 2, maxVersion: VERSION_MAX, shelvedOffloadSeconds: 0 };
+    const of = { hostsMin: 2, maxVersion: VERSION_MAX };
     const directories = {
       berth: await prepareTempest(cloud, shared, { ...of, name: "berth", computeRegion: region, url: cloud.url }),
       nova: await prepareTempest(cloud, shared, { ...of, name: "nova", computeRegion: NOVA_REGION, url: nova.url }),

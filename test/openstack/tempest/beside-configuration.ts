@@ -18,8 +18,6 @@ export interface BesideCloud {
   readonly hostsMin: number;
   /** The newest microversion to test. */
   readonly maxVersion: string;
-  /** After how long a shelved server is offloaded. -1: only on demand. */
-  readonly shelvedOffloadSeconds: number;
   /** The extensions of the neighbouring Neutron. */
   readonly networkExtensions: readonly string[];
 }
@@ -70,7 +68,7 @@ flavor_ref_alt = ${flavors[1]}
 fixed_network_name = ${network}
 min_compute_nodes = ${of.hostsMin}
 max_microversion = ${of.maxVersion}
-shelved_offload_time = ${of.shelvedOffloadSeconds}
+shelved_offload_time = 0
 build_interval = 1
 build_timeout = 300
 ready_wait = 0

@@ -36,13 +36,6 @@ const EXPECTED: Readonly<Record<JudgedCloud, Readonly<Record<string, readonly st
         "servers.test_server_actions.ServerActionsTestJSON.test_create_backup",
         "setUpClass (images.test_list_image_filters.",
       ],
-    "shelved servers keep their hosts in this cloud until an admin offloads them, and have no images before; the cloud of `tempest-beside` offloads them at once, and passes":
-      [
-        "admin.test_servers_on_multinodes.UnshelveToHostMultiNodesTest.",
-        "servers.test_server_actions.ServerActionsTestJSON.test_shelve_paused_server",
-        "servers.test_server_actions.ServerActionsTestJSON.test_shelve_unshelve_server",
-        "servers.test_servers_negative.ServersNegativeTestJSON.test_shelve_shelved_server",
-      ],
     "the tests make users, for which this Tempest needs an account of its own kind": ["setUpClass (admin.test_quotas"],
   },
 };

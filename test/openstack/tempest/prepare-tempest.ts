@@ -23,7 +23,7 @@ export async function prepareShared(cloud: RealCloud): Promise<SharedParts> {
 }
 
 /** A Compute API that Tempest tests, beside the neighbours of a cloud. */
-export type TestedCompute = Pick<BesideCloud, "computeRegion" | "hostsMin" | "maxVersion" | "shelvedOffloadSeconds"> & {
+export type TestedCompute = Pick<BesideCloud, "computeRegion" | "hostsMin" | "maxVersion"> & {
   /** Accounts and the directory have it in their names. */
   readonly name: string;
   readonly url: string;
@@ -49,7 +49,7 @@ export async function prepareTempest(
 /** Prepares Tempest for Berth with its real neighbours, without another Nova, up to Berth's newest microversion. */
 export async function prepareRealTempest(cloud: RealCloud): Promise<string> {
   const { region, url } = cloud;
-  const of = { hostsMin: 4, maxVersion: `2.${MINOR_MAX}`, shelvedOffloadSeconds: -1 };
+  const of = { hostsMin: 4, maxVersion: `2.${MINOR_MAX}` };
   return prepareTempest(cloud, await prepareShared(cloud), { ...of, name: "real", computeRegion: region, url });
 }
 
