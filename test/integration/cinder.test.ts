@@ -206,17 +206,22 @@ test("a call whose answer from Cinder is lost is refused with 503, and the volum
   expect((await attach(server, id)).status).toBe(400);
 });
 
-test("a server's end releases its volume also if Cinder is away at first", async () => {
+test("a server's end releases its volume also if Cinder is away at first, and until then the server is being deleted", async () => {
   const [server, id] = [await boot(), newVolume()];
   await attach(server, id);
   await isIn(id, "in-use");
   await isIdle(server);
   cinder.fate = () => "silent";
   await cloud.call("DELETE", `/v2.1/servers/${server}`);
-  await eventually("the server to be gone", async () => (await show(server)) === undefined);
+  const listedServers = async () => (await cloud.call("GET", "/v2.1/servers")).json.servers;
+  await eventually("the cell to have deleted the server", async () =>
+    (await listedServers()).every((other: { id: string }) => other.id !== server),
+  );
+  expect(await show(server)).toMatchObject({ status: "ACTIVE", "OS-EXT-STS:task_state": "deleting" });
   expect(find(id)?.status).toBe("in-use");
   cinder.fate = () => "answered";
   await isIn(id, "available");
+  await eventually("the server to be gone", async () => (await show(server)) === undefined);
   expect(await attachmentsOf(id)).toEqual([]);
 });
 

@@ -5,6 +5,8 @@ import { VolumeEndWaiter } from "./volume-end-waiter.ts";
 
 const A_VOLUME = {} as VolumeRecord;
 
+type Answer = "waits" | "gone" | "still there";
+
 /** A waiter, and the volumes that its servers still have. */
 function open() {
   const clock = new ManualClock();
@@ -21,15 +23,15 @@ function open() {
   const waiter = new VolumeEndWaiter({
     ...{ volumes, clock, events: { volumesNotSettled: (error: unknown) => void errors.push(error) } },
   });
-  /** Asks for the end of a server that was deleted at this moment, and says whether the answer has come. */
-  function ask(uuid: string, deletedAtMs: number | null = clock.now()): () => Promise<boolean> {
-    let hasEnded = false;
-    void waiter.awaitEnd({ uuid, deletedAtMs }).then(() => {
-      hasEnded = true;
+  /** Asks for the end of a server that was deleted at this moment, and tells the answer when it has come. */
+  function ask(uuid: string, deletedAtMs: number | null = clock.now()): () => Promise<Answer> {
+    let answer: Answer = "waits";
+    void waiter.awaitEnd({ uuid, deletedAtMs }).then((isGone) => {
+      answer = isGone ? "gone" : "still there";
     });
     return async () => {
       await turns();
-      return hasEnded;
+      return answer;
     };
   }
   async function pass(ms: number): Promise<void> {
@@ -48,38 +50,39 @@ async function turns(): Promise<void> {
 test("waits until the volumes of the server were given back", async () => {
   const { left, ask, pass, clock } = open();
   left.set("s", [A_VOLUME]);
-  const hasEnded = ask("s");
+  const answer = ask("s");
   await pass(2_000);
-  expect(await hasEnded()).toBe(false);
+  expect(await answer()).toBe("waits");
   left.delete("s");
   await pass(300);
-  expect([await hasEnded(), clock.pending]).toEqual([true, 0]);
+  expect([await answer(), clock.pending]).toEqual(["gone", 0]);
 });
 
 test("answers at once for a server without volumes", async () => {
   const { ask } = open();
-  expect(await ask("s")()).toBe(true);
+  expect(await ask("s")()).toBe("gone");
 });
 
-test("gives up after some seconds, and then keeps nobody else waiting for a while", async () => {
+test("says after some seconds that the server is still there, and then keeps nobody else waiting for a while", async () => {
   const { left, ask, pass } = open();
   left.set("s", [A_VOLUME]);
-  const hasEnded = ask("s");
+  const answer = ask("s");
   await pass(4_900);
-  expect(await hasEnded()).toBe(false);
+  expect(await answer()).toBe("waits");
   await pass(400);
-  expect(await hasEnded()).toBe(true);
-  expect(await ask("s")()).toBe(true);
+  expect(await answer()).toBe("still there");
+  expect(await ask("s")()).toBe("still there");
+  expect(await ask("without volumes")()).toBe("gone");
   await pass(10_100);
-  expect(await ask("s")()).toBe(false);
+  expect(await ask("s")()).toBe("waits");
 });
 
-test("asks nothing about a server that was deleted long ago, or is not deleted", async () => {
+test("says that a server is gone that was deleted long ago, without a look at its volumes", async () => {
   const { clock, left, ask, looks } = open();
   left.set("s", [A_VOLUME]);
   clock.advance(100_000);
-  expect(await ask("s", clock.now() - 60_001)()).toBe(true);
-  expect(await ask("s", null)()).toBe(true);
+  expect(await ask("s", clock.now() - 60_001)()).toBe("gone");
+  expect(await ask("s", null)()).toBe("gone");
   expect(looks()).toBe(0);
 });
 
@@ -87,12 +90,12 @@ test("lets few callers wait at a time", async () => {
   const { left, ask } = open();
   left.set("s", [A_VOLUME]);
   const waiting = Array.from({ length: 16 }, () => ask("s"));
-  expect(await ask("s")()).toBe(true);
-  expect(await Promise.all(waiting.map((hasEnded) => hasEnded()))).toEqual(Array(16).fill(false));
+  expect(await Promise.all(waiting.map((answer) => answer()))).toEqual(Array(16).fill("waits"));
+  expect(await ask("s")()).toBe("still there");
 });
 
 test("a database that fails is logged, and does not keep the answer", async () => {
   const { ask, errors } = open();
-  expect(await ask("broken")()).toBe(true);
+  expect(await ask("broken")()).toBe("gone");
   expect(errors).toHaveLength(1);
 });

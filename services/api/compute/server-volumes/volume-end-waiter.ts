@@ -3,7 +3,7 @@ import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 
-/** How long the answer that a server is gone waits for its volumes, and how long after the deletion. */
+/** How long an answer waits for the volumes of a deleted server, and how long after the deletion they count at all. */
 const WAIT_MS = 5_000;
 const ENDED_LATELY_MS = 60_000;
 /** How often a caller that waits looks at the volumes, and how many callers wait at a time. */
@@ -13,8 +13,8 @@ const WAITING_MAX = 16;
 const IN_VAIN_MS = 10_000;
 
 /**
- * Lets the answer that a server is gone wait until its volumes were given back, as Nova does, so that whoever has waited for the end of the server can delete
- * its volumes. The settlers of all apis give them back; this class only looks.
+ * Tells whether a deleted server still has volumes, and waits for their end for some seconds. Nova deletes a server only after Cinder has taken its volumes back,
+ * so whoever has waited for the end of a server expects to be able to delete its volumes. The settlers of all apis give them back; this class only looks.
  */
 export class VolumeEndWaiter {
   readonly #volumes: Pick<VolumeStore, "volumesOfServers">;
@@ -34,33 +34,43 @@ export class VolumeEndWaiter {
   }
 
   /**
-   * Resolves when a server that its cell has deleted has no volume any longer, or after some seconds, since Cinder may be silent, or a host may still have a
-   * guest. Nobody waits for a server that was deleted long ago, while many callers wait, and for some seconds after a wait was in vain. Never rejects.
-   * Cost: a query, and five a second while it waits.
+   * Tells whether a server that its cell has deleted is gone with all its volumes. It waits for some seconds before it says no, since Cinder may be slow, or a
+   * host may still have a guest; it says so at once while many callers wait, and for some seconds after a wait was in vain. A server that was deleted over
+   * a minute ago is gone, whatever Cinder says, and so is one whose volumes cannot be read. Never rejects. Cost: a query, and five a second while it waits.
    */
-  async awaitEnd({ uuid, deletedAtMs }: Pick<Server, "uuid" | "deletedAtMs">): Promise<void> {
-    const isLate = deletedAtMs === null || this.#clock.now() - deletedAtMs > ENDED_LATELY_MS;
-    if (isLate || this.#waiting >= WAITING_MAX || this.#clock.monotonic() < this.#inVainUntilMs) return;
-    this.#waiting += 1;
+  async awaitEnd({ uuid, deletedAtMs }: Pick<Server, "uuid" | "deletedAtMs">): Promise<boolean> {
+    if (deletedAtMs === null || this.#clock.now() - deletedAtMs > ENDED_LATELY_MS) return true;
     try {
-      await this.#wait(uuid);
+      return !(await this.#hasVolumes(uuid)) || (this.#mayWait() && (await this.#wait(uuid)));
     } catch (error) {
       this.#events.volumesNotSettled(error);
+      return true;
+    }
+  }
+
+  #mayWait(): boolean {
+    return this.#waiting < WAITING_MAX && this.#clock.monotonic() >= this.#inVainUntilMs;
+  }
+
+  /** Resolves with true at the end of the volumes, and with false when the wait was in vain. */
+  async #wait(serverUuid: string): Promise<boolean> {
+    const untilMs = this.#clock.monotonic() + WAIT_MS;
+    this.#waiting += 1;
+    try {
+      while (this.#clock.monotonic() < untilMs) {
+        await new Promise<void>((resolve) => {
+          this.#clock.setTimer(LOOK_MS, resolve);
+        });
+        if (!(await this.#hasVolumes(serverUuid))) return true;
+      }
+      this.#inVainUntilMs = this.#clock.monotonic() + IN_VAIN_MS;
+      return false;
     } finally {
       this.#waiting -= 1;
     }
   }
 
-  async #wait(serverUuid: string): Promise<void> {
-    const untilMs = this.#clock.monotonic() + WAIT_MS;
-    while ((await this.#volumes.volumesOfServers([serverUuid])).length > 0) {
-      if (this.#clock.monotonic() >= untilMs) {
-        this.#inVainUntilMs = this.#clock.monotonic() + IN_VAIN_MS;
-        return;
-      }
-      await new Promise<void>((resolve) => {
-        this.#clock.setTimer(LOOK_MS, resolve);
-      });
-    }
+  async #hasVolumes(serverUuid: string): Promise<boolean> {
+    return (await this.#volumes.volumesOfServers([serverUuid])).length > 0;
   }
 }

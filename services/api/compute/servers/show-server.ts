@@ -85,13 +85,28 @@ export async function showServer(
   if (record === null) throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const found = await hydrateServer(record, deps.cells, { withDeleted: true });
-  if (found?.server.status === "DELETED")
-    await Promise.all([deps.portSettler?.endNow(found.server), deps.volumeEnds?.awaitEnd(found.server)]);
-  if (found === null || found.server.status === "DELETED") throw serverNotFound(id);
-  const moving = withWaitingMove(found, waiting);
+  const present = found === null ? null : await presentServer(deps, found);
+  if (present === null) throw serverNotFound(id);
+  const moving = withWaitingMove(present, waiting);
   const known = { ...moving, server: { ...moving.server, spec: as(moving.server.spec) } };
   const viewer = await viewerFor(deps, request, [known], options);
   return serverView(known, viewer, { groups: await groupsOf(deps, known, call.minor) });
+}
+
+/**
+ * Returns the server unless it is gone. One that its cell has deleted and whose volumes were not given back yet is being deleted, as Nova shows it, so that
+ * a client that deletes its volumes after it (Heat does) is not refused by Cinder.
+ */
+async function presentServer(
+  deps: Pick<Deps, "portSettler" | "volumeEnds">,
+  found: KnownServer,
+): Promise<KnownServer | null> {
+  const { server } = found;
+  if (server.status !== "DELETED") return found;
+  const [isGone] = await Promise.all([deps.volumeEnds?.awaitEnd(server) ?? true, deps.portSettler?.endNow(server)]);
+  return isGone
+    ? null
+    : { ...found, server: { ...server, status: "ACTIVE", taskState: "deleting", deletedAtMs: null } };
 }
 
 /** Returns the group that the server is a member of, unless it was deleted since. */
