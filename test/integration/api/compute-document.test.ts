@@ -5,6 +5,7 @@ import { COMPUTE_OPERATIONS } from "../../../services/api/compute/openapi/comput
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
 import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/server-actions.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
+import { compileEverySchema } from "../../../services/api/http/shared-compilers.ts";
 import type { TokenIdentity } from "../../../services/api/identity/token-identity.ts";
 import { computeDefaults } from "../../../services/api/policy/compute-rules.ts";
 import { Policy } from "../../../services/api/policy/policy.ts";
@@ -62,6 +63,10 @@ it("has every registered route that Nova has not removed, and no other", () => {
     .map((name) => name.replaceAll(/:(\w+)/g, "{$1}"));
   expect(operations.map(({ name }) => name).toSorted()).toEqual(registered.toSorted());
   expect(Object.keys(COMPUTE_OPERATIONS).toSorted()).toEqual(registered.toSorted());
+});
+
+it("has only routes whose schemas can be compiled, which happens when a request needs them", () => {
+  expect(compileEverySchema).not.toThrow();
 });
 
 /** Sends a call that changes nothing: nothing has the id in its path, and its body has a wrong form. */
