@@ -73,7 +73,10 @@ export default defineConfig({
       {
         test: {
           name: "long",
-          ...{ ...PATIENT, globalSetup, include: LONG, exclude: ["node_modules/**"] },
+          ...{ ...PATIENT, include: LONG, exclude: ["node_modules/**"] },
+          // Most of them start whole clouds of processes, from a bundle. The other tests start few, and those from the sources.
+          globalSetup: [...globalSetup, "test/rigs/bundle-setup.ts"],
+          setupFiles: [...setupFiles, "test/rigs/bundle-worker.ts"],
           ...{ testTimeout: LONG_LIMIT, hookTimeout: LONG_LIMIT },
           // They keep the CPUs busy by themselves: with one worker more they take as long in all, and each waits longer for its processes.
           maxWorkers: Math.max(1, maxWorkers - 1),

@@ -12,7 +12,7 @@ import { type Environment, LocalCell, type LocalCellOptions } from "./local-cell
 import { LocalService } from "./local-service.ts";
 import { Openings } from "./openings.ts";
 import { makeScratchDir, type ScratchDir } from "./scratch-dir.ts";
-import { OWN_BERTH, ServiceProcess } from "./service-process.ts";
+import { quickestBerth, ServiceProcess } from "./service-process.ts";
 
 export interface LocalCloudOptions extends Partial<LocalCellOptions> {
   readonly cells: readonly string[];
@@ -30,7 +30,7 @@ const DEFAULTS: LocalCellOptions = {
   env: {},
   conductorEnv: {},
   database: {},
-  berth: () => OWN_BERTH,
+  berth: quickestBerth,
 };
 
 /** The servers of the API tier. */

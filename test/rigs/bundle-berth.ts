@@ -1,0 +1,70 @@
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { type Plugin, rolldown } from "rolldown";
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, "../..");
+/** The commands of a cloud's processes. Their compiled code is kept, so that not each of them compiles it again. */
+const COMPILED = [["cell", "add"], ["compute-agent"], ["conductor"], ["scheduler"], ["api"]] as const;
+
+/**
+ * Bundles the `berth` of this working tree with its dependencies into `dir`, which must be empty, and returns the path of the launcher. A service that is
+ * started from there reads some dozens of files instead of a thousand, which saves a third of the CPU time until it is ready. What is read besides code, such as
+ * SQL, and what threads run, is that of the working tree. Stack traces name the sources. Cost: some five seconds of CPU.
+ */
+export async function bundleBerth(dir: string): Promise<string> {
+  const bundle = await rolldown({
+    input: join(ROOT, "cli/main.ts"),
+    platform: "node",
+    logLevel: "warn",
+    plugins: [keepPlaces, takeBuiltinHttp],
+  });
+  await bundle.write({
+    dir: join(dir, "cli"),
+    format: "esm",
+    entryFileNames: "bundled.js",
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+  });
+  await bundle.close();
+  writeFileSync(join(dir, "package.json"), '{"type":"module"}\n');
+  writeFileSync(join(dir, "cli/main.js"), 'process.setSourceMapsEnabled(true);\nawait import("./bundled.js");\n');
+  symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+  mkdirSync(join(dir, "bin"));
+  copyFileSync(join(ROOT, "bin/berth"), join(dir, "bin/berth"));
+  const launcher = join(dir, "berth");
+  const compiled = `NODE_COMPILE_CACHE='${join(dir, "compiled")}'`;
+  writeFileSync(launcher, `#!/bin/sh\n${compiled} exec '${join(dir, "bin/berth")}' "$@"\n`, { mode: 0o755 });
+  for (const words of COMPILED) await run(launcher, [...words, "--help"]);
+  return launcher;
+}
+
+/** Lets each module know its own place in the working tree instead of the bundle's. */
+const keepPlaces: Plugin = {
+  name: "keep-places",
+  transform: {
+    filter: { code: "import.meta." },
+    handler: (code, id) => {
+      const placed = code
+        .replaceAll("import.meta.dirname", JSON.stringify(dirname(id)))
+        .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href));
+      // No map, since no line has moved.
+      return { code: placed, map: null };
+    },
+  },
+};
+
+const HTTP = "built-in:http";
+
+/** An import statement of node:http evaluates all its exports, one of which loads Node's own undici, and so takes a tenth of a second. */
+const takeBuiltinHttp: Plugin = {
+  name: "take-builtin-http",
+  resolveId: { filter: { id: /^(node:)?http$/ }, handler: () => HTTP },
+  load: {
+    filter: { id: /^built-in:http$/ },
+    handler: () => 'module.exports = process.getBuiltinModule("node:http");',
+  },
+};
