@@ -9,11 +9,21 @@ import { addVolumeNode, deviceOf, hasDevice, nodesOf, unlessRefused } from "./vo
 const POLL_MS = 50;
 /** How long QEMU may need to change over to a copy that is complete, or to give up one. */
 const END_MS = 60_000;
+/** How long QEMU may need to copy the last writes of a guest that is halted for it. */
+const SETTLE_MS = 10_000;
+const SETTLE_POLL_MS = 5;
 
 interface Job {
   readonly id: string;
   readonly status: string;
   readonly error?: string;
+}
+
+interface BlockJob {
+  readonly device: string;
+  readonly status: string;
+  readonly len: number;
+  readonly offset: number;
 }
 
 const jobId = (volumeId: string): string => `replace-${volumeId}`;
@@ -87,9 +97,18 @@ async function begin(
   }
 }
 
-/** Whether the guest's volume and its copy are the same now. */
+/**
+ * Whether the volume of a guest that is halted and its copy are the same. A write that has not reached the copy is one of the bytes that the job still has to copy, also in the moment in which QEMU has not
+ * ended it yet.
+ */
 export async function isCopied(guest: QemuMonitor, volumeId: string): Promise<boolean> {
-  return (await jobOf(guest, volumeId))?.status === "ready";
+  for (const untilMs = performance.now() + SETTLE_MS; ; await delay(SETTLE_POLL_MS)) {
+    const jobs = (await guest.execute("query-block-jobs")) as readonly BlockJob[];
+    const job = jobs.find(({ device }) => device === jobId(volumeId));
+    if (job?.status !== "ready") return false;
+    if (job.offset === job.len) return true;
+    if (performance.now() > untilMs) return false;
+  }
 }
 
 /**

@@ -19,7 +19,7 @@ export interface GuestVolume {
   readonly replacement?: VolumeReplacement | undefined;
   /** Whether an agent was disconnecting it when it died. Absent otherwise. Until somebody has said that the guest does not have it, it is the server's, and the guest has it at its next start. */
   readonly isLeaving?: boolean | undefined;
-  /** Whether the guest was halted for a moment, to go back to a former file of the volume, when an agent died. Absent otherwise. */
+  /** Whether the guest was halted for a moment, to change over to another volume or to a former file of this one, when an agent died. Absent otherwise. */
   readonly isHalted?: boolean | undefined;
 }
 

@@ -11,7 +11,8 @@ import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
  * Changes a volume of a guest (`Driver.changeVolume`). One of a guest that runs is replaced step by step. The record is decided for the other volume before QEMU changes over to it.
- * If QEMU or the host dies then, the guest starts with the other one, which has all that the guest has written: QEMU was asked right before whether the copy is complete.
+ * The guest is halted from before QEMU is asked whether the copy is complete until it has changed over. So if the agent, QEMU or the host dies meanwhile, also several of them, and even if the copying fails in
+ * that moment, the guest starts with a volume that has all that it has written. If only the agent dies, the guest stands still until the order is repeated, or until the replacement is called off.
  */
 export async function changeGuestVolume(
   guest: QemuGuest,
@@ -28,9 +29,9 @@ export async function changeGuestVolume(
       if (await mayChangeDevices(guest, "volumes")) await extendVolume(guest, volumeId, volume.sizeBytes);
       return;
     case "mirror":
-      return isReplaced ? undefined : mirror(guest, place, volume, control);
+      return isReplaced ? goOn(guest, place) : mirror(guest, place, volume, control);
     case "pivot":
-      return isReplaced ? undefined : pivot(guest, place, volume);
+      return isReplaced ? goOn(guest, place) : pivot(guest, place, volume);
     case "keep":
       if (isReplaced || place.replacement?.isDecided === true)
         throw decidedFor(volumeId, place.replacement?.by ?? replacedBy);
@@ -56,39 +57,68 @@ async function mirror(
     if (place.replacement.by === by) return;
     throw decidedFor(volumeId, place.replacement.by);
   }
+  await goOn(guest, place);
   // The copy of an earlier replacement that was not called off here.
   if (place.replacement !== undefined && place.replacement.by !== by) await endVolumeCopy(guest, volumeId);
   const replacement = { by, connection, former: place.connection, node: null, isDecided: false };
   const { isRoot, imageRef } = volume;
   const other = { volumeId: by, sizeBytes: 0, isRoot, imageRef, inCinder: true, connection };
-  await change(guest, { ...place, replacement });
+  const going = guest.record.volumes?.find((one) => one.volumeId === volumeId) ?? place;
+  await change(guest, { ...going, replacement });
   const node = await copyVolume(guest, volumeId, () => files.fileOf(other, { mayCreate: false }), signal);
-  await change(guest, { ...place, replacement: { ...replacement, node } });
+  await change(guest, { ...going, replacement: { ...replacement, node } });
 }
 
 async function pivot(guest: QemuGuest, place: GuestVolume, { volumeId, replacedBy }: ServerVolume): Promise<void> {
   const { replacement } = place;
   if (replacement === undefined || replacement.by !== replacedBy || replacement.node === null) throw noCopy(volumeId);
   const hasQemu = await mayChangeDevices(guest, "volumes");
-  if (!replacement.isDecided) {
-    if (!hasQemu) throw notRunning();
-    if (!(await isCopied(guest, volumeId))) throw noCopy(volumeId);
-  }
-  const { replacement: _, ...kept } = place;
+  if (!replacement.isDecided && !hasQemu) throw notRunning();
+  const { replacement: _, ...kept } = replacement.isDecided ? place : await haltCopied(guest, place);
   const replaced = { ...kept, connection: replacement.connection, replacedBy };
-  await change(guest, { ...replaced, replacement: { ...replacement, isDecided: true } });
+  try {
+    await change(guest, { ...replaced, replacement: { ...replacement, isDecided: true } });
+  } catch (error) {
+    if (kept.isHalted === true) await guest.execute("cont");
+    throw error;
+  }
   if (hasQemu && !(await useCopy(guest, volumeId, replacement.node))) {
     const { replacedBy: _former, ...own } = kept;
-    await change(guest, { ...own, connection: replacement.former });
+    const former = { ...own, connection: replacement.former };
+    await change(guest, former);
+    await goOn(guest, former);
     throw noCopy(volumeId);
   }
   await change(guest, replaced);
+  await goOn(guest, replaced);
+}
+
+/** Halts a guest that runs, and makes sure that its volume and the copy are the same from then on. The record says first that the guest is halted, for an agent that dies meanwhile. */
+async function haltCopied(guest: QemuGuest, place: GuestVolume): Promise<GuestVolume> {
+  let halted = place;
+  if ((await guest.state()) === "running") {
+    halted = { ...place, isHalted: true };
+    await change(guest, halted);
+    await guest.execute("stop");
+  }
+  if (await isCopied(guest, place.volumeId)) return halted;
+  await goOn(guest, halted);
+  throw noCopy(place.volumeId);
+}
+
+/** Lets a guest go on that was halted for its volume. Does nothing for another one. */
+export async function goOn(guest: QemuGuest, place: GuestVolume): Promise<void> {
+  const { isHalted, ...going } = place;
+  if (isHalted !== true) return;
+  if ((await guest.state()) === "paused") await guest.execute("cont");
+  await change(guest, going);
 }
 
 async function keep(guest: QemuGuest, place: GuestVolume): Promise<void> {
   if (await mayChangeDevices(guest, "volumes")) await endVolumeCopy(guest, place.volumeId);
   const { replacement: _, ...kept } = place;
   await change(guest, kept);
+  await goOn(guest, kept);
 }
 
 const change = (guest: QemuGuest, place: GuestVolume): Promise<void> =>

@@ -58,6 +58,8 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
     // A host that was fenced was not told to give a replacement up.
     if (volumes.some((one) => one.volumeId === volumeId && one.replacement !== undefined))
       await endVolumeCopy(guest, volumeId);
+    const wasHalted = volumes.some((one) => one.volumeId === volumeId && one.isHalted === true);
+    if (wasHalted && (await guest.state()) === "paused") await guest.execute("cont");
     const left = volumes.map((one) => (one.volumeId === volumeId ? { ...one, isLeaving: true } : staying(one)));
     if (isKnown) await guest.change({ volumes: left });
     try {
@@ -93,12 +95,12 @@ export function recordedFile(files: VolumeFiles | null, { volumeId, connection }
   return ensureFile(files, known, { mayCreate: false });
 }
 
-/** A QEMU that does not have a volume yet has no copy of it either: it gets the one for which the record is decided. */
+/** A QEMU that does not have a volume yet has no copy of it either, and was not halted for one: it gets the one for which the record is decided. */
 async function endReplacements(guest: QemuGuest): Promise<void> {
   const { volumes = [] } = guest.record;
-  for (const { volumeId, replacement } of volumes) {
-    if (replacement === undefined || (await hasDevice(guest, deviceOf(volumeId)))) continue;
-    const without = ({ replacement: _, ...kept }: GuestVolume): GuestVolume => kept;
+  for (const { volumeId, replacement, isHalted } of volumes) {
+    if ((replacement === undefined && isHalted !== true) || (await hasDevice(guest, deviceOf(volumeId)))) continue;
+    const without = ({ replacement: _, isHalted: _halted, ...kept }: GuestVolume): GuestVolume => kept;
     const now = guest.record.volumes ?? [];
     await guest.change({ volumes: now.map((one) => (one.volumeId === volumeId ? without(one) : one)) });
   }
