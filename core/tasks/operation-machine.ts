@@ -8,10 +8,11 @@ import {
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
+import { ABORTED_ON_REQUEST, isAborted, isEmptied, isRecalled, MARKS, reasonAt } from "./operation-marks.ts";
 import { type Ask, isSuccess, isWayBack, type Stage, type Target } from "./operation-routes.ts";
 import { abortedTo, edgesOf, stageOnRoute } from "./operation-stages.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
-import { ABORTED, noteOf, type Transition, writeOf } from "./operation-writes.ts";
+import { noteOf, type Transition, writeOf } from "./operation-writes.ts";
 
 /** The position of an operation according to the cell's database. `step` counts the committed transitions. */
 interface Position {
@@ -74,6 +75,8 @@ export type OperationEvent =
   | { readonly kind: "kept"; readonly step: number; readonly reason: string; readonly cause: string }
   /** The source is about to be told to go on after an abort. The database has to know that first: from then on its guest may have run. */
   | { readonly kind: "recalls"; readonly step: number }
+  /** The source of a move at rest has said that it has no guest, while the destination is silent. The database has to know that, since the silence of both would lead back to the source. */
+  | { readonly kind: "empties"; readonly step: number }
   /** The source has lost its guest, and the destination's one may not be whole. It is kept, since it may be the last copy. */
   | { readonly kind: "stranded"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
@@ -96,6 +99,8 @@ export type OperationEffect =
       readonly force: boolean;
       /** The source may have been told before to go on after an abort, perhaps by another conductor. */
       readonly isRecalled: boolean;
+      /** The source of a move at rest has said before, perhaps to another conductor, that it has no guest to hand over. */
+      readonly isEmptied: boolean;
     }
   | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite; readonly delayMs: number }
   /** Publishes the reason for the wait. */
@@ -140,7 +145,8 @@ export function beginOperation(
     past,
     shownWait: null,
   };
-  const back = signal === "abort" ? abortedTo(world.facts.kind, at.stage) : null;
+  // A move whose destination may have the only guest is not taken back.
+  const back = signal === "abort" && !isEmptied(at) ? abortedTo(world.facts.kind, at.stage) : null;
   if (back !== null) return write(world, at, { to: back, selection, reason: ABORTED_ON_REQUEST, noted: [] });
   return enter(world, at, signal);
 }
@@ -180,8 +186,11 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "kept":
       return event.step === state.step ? kept(world, state, event) : unchanged;
     case "recalls":
-      if (event.step !== state.step || state.stage !== "recalling" || isRecalled(state)) return unchanged;
-      return write(world, state, { to: "recalling", selection: state.selection, reason: RECALLED, noted: [] });
+    case "empties": {
+      const { stage: to, reason } = MARKS[event.kind];
+      if (event.step !== state.step || state.stage !== to || state.reason === reason) return unchanged;
+      return write(world, state, { to, selection: state.selection, reason, noted: [] });
+    }
     case "forgotten":
     case "stranded":
       if (event.step !== state.step) return unchanged;
@@ -203,7 +212,7 @@ export function asksOf({ facts }: OperationWorld, stage: Stage): Ask {
 function askOf(world: OperationWorld, at: Position, signal: OperationSignal | null): OperationEffect {
   const { stage, selection, step, revision } = at;
   const order = { ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
-  return { kind: "ask", ...order, isRecalled: isRecalled(at) };
+  return { kind: "ask", ...order, isRecalled: isRecalled(at), isEmptied: isEmptied(at) };
 }
 
 /** (transition committed) → asking or, when the stage asks no host, the next transition. */
@@ -222,7 +231,7 @@ function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answ
 function answered(world: OperationWorld, at: Position, event: Answer): MachineStep {
   const target = targetOf(world, at, event);
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
-  const reason = reasonAfter(world.facts, at, event);
+  const reason = reasonAfter(world.facts, isEmptied(at) ? { ...at, reason: "" } : at, event);
   if (target === at.stage && event.kind !== "done")
     return note(
       world,
@@ -246,14 +255,6 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
   return write(world, at, { to: target, selection: at.selection, reason: isForward ? "" : reason, noted: [] });
 }
 
-/** Whether the operation goes to no further destination, since it was aborted. */
-const isAborted = ({ reason }: Position): boolean => reason.startsWith(ABORTED);
-
-const ABORTED_ON_REQUEST = `${ABORTED} on request`;
-/** The reason of an aborted operation while its source is told to go on. A database without it says that the source was not told yet. Conductors of older versions leave it at later stages. */
-const RECALLED = `${ABORTED_ON_REQUEST}, and the source was told to go on`;
-const isRecalled = ({ stage, reason }: Position): boolean => stage === "recalling" && reason === RECALLED;
-
 /**
  * → writing the hop to the next selection, from `first` onwards, of a host that has not failed (another way to fit does not help there) or,
  * when there is none, the way back.
@@ -272,7 +273,7 @@ function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" 
   const transition: Transition = {
     ...to,
     to: wayOf(world.facts, to.to),
-    reason: to.to !== "recalling" && to.reason === RECALLED ? ABORTED_ON_REQUEST : to.reason,
+    reason: reasonAt(to.to, to.reason),
     from: { stage: at.stage, selection: at.selection },
     unseenMs: world.unseenMs,
   };

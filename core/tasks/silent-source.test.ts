@@ -230,6 +230,40 @@ test.each(["resize", "migrate", "rebuild"] as const)(
   },
 );
 
+describe("a move at rest whose source has said that it has no guest, while its destination is silent,", () => {
+  const EMPTIED = "The source has no guest to hand over";
+  const world = worldOf("migrate");
+  const position = { taskId: taskId(7), stage: "handing-over", step: 3, selection: 0, signal: null, revision: 4 };
+  const emptied = () => beginOperation(world, { ...position, reason: EMPTIED }, []);
+
+  test("has that in the database, where the next conductor finds it", () => {
+    const marked = stepOperation(world, handingOver(world).state, { kind: "empties", step: 2 });
+    expect(marked.effects).toMatchObject([
+      { write: { stage: "handing-over", outcome: null, reason: EMPTIED, change: null, migration: { ended: false } } },
+    ]);
+    const told = stepOperation(world, marked.state, { kind: "committed", step: 2, revision: 3 });
+    expect(told.effects).toMatchObject([{ ask: "hand-over", isEmptied: true, step: 3 }]);
+    expect(stepOperation(world, told.state, { kind: "empties", step: 3 }).effects).toEqual([]);
+    expect(emptied().effects).toMatchObject([{ ask: "hand-over", isEmptied: true }]);
+  });
+
+  test("goes on as any other when the source hands over or says that it cannot, and nobody is told of the mark", () => {
+    const { state } = emptied();
+    expect(stepOperation(world, state, { kind: "done", step: 3 }).effects).toMatchObject([
+      { write: { stage: "starting", reason: "" } },
+    ]);
+    const failed = { kind: "failed", step: 3, reason: "the disk is full", final: true } as const;
+    expect(stepOperation(world, state, failed).effects).toMatchObject([
+      { write: { stage: "restoring", reason: "the disk is full" } },
+    ]);
+  });
+
+  test("is not taken back by an abort", () => {
+    const { effects } = beginOperation(world, { ...position, reason: EMPTIED, signal: "abort" }, []);
+    expect(effects).toMatchObject([{ ask: "hand-over", isEmptied: true }]);
+  });
+});
+
 test("a move whose source has lost its guest ends in ERROR, and nothing is destroyed or released", () => {
   const world = worldOf("live-migrate");
   const reason = "host-0 no longer has the guest";

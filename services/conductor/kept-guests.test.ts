@@ -6,6 +6,8 @@ import { handedOver, moveAt, settled } from "../../test/rigs/move-at-stage.ts";
 
 /** What an aborted operation says from the moment before its source is told to go on. */
 const RECALLED = "Aborted on request, and the source was told to go on";
+/** What a move at rest says from the moment when its source has said that it has no guest, while its destination is silent. */
+const EMPTIED = "The source has no guest to hand over";
 const ABSENT: GuestLook = { kind: "absent" };
 const SILENT: GuestLook = { kind: "silent" };
 const PREPARED: GuestLook = { kind: "found", state: "prepared", revision: 1 };
@@ -160,10 +162,10 @@ test("a source without a guest that then falls silent, too, is what people are t
 
 test("a short time for orders does not end a cold move whose source has no guest before its destination had time to answer", async () => {
   const { steps, cleared, orders, tryTimes } = await emptied("migrate", { attemptTimeoutMs: 5_000 });
-  await tryTimes(8);
-  expect([orders.length, steps, cleared]).toEqual([9, [], []]);
+  await tryTimes(9);
+  expect([orders.length, steps.map(({ stage }) => stage), cleared]).toEqual([10, ["handing-over"], []]);
   await tryTimes(1);
-  expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+  expect(steps.slice(1)).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
   expect(cleared).toEqual([]);
 });
 
@@ -173,7 +175,7 @@ test.each(["does not answer any longer", "is lost", "is lost and forced down"])(
     const releaser = { tryRelease: async () => (how === "is lost and forced down" ? "fenced" : "down") };
     const { run, clock, steps, cleared, streams, tryTimes } = await emptied("migrate", {}, { releaser });
     await tryTimes(1);
-    expect(steps).toEqual([]);
+    expect(steps).toMatchObject([{ stage: "handing-over", outcome: null, reason: EMPTIED }]);
     if (how !== "does not answer any longer") {
       streams.delete(hostName(0));
       run.hostLost();
@@ -181,7 +183,31 @@ test.each(["does not answer any longer", "is lost", "is lost and forced down"])(
     clock.advance(200_000);
     await settled();
     expect(cleared).toEqual([]);
+    expect(steps.slice(1)).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+  },
+);
+
+test.each([
+  ["is lost", "migrate", "down"],
+  ["is lost", "resize", "down"],
+  ["was forced down", "migrate", "fenced"],
+] as const)(
+  "the next conductor knows from the database that the source has no guest, and if that %s, a %s keeps its destination",
+  async (_, kind, word) => {
+    const { done, steps, clock } = moveAt(
+      kind,
+      "handing-over",
+      { isBeside: false },
+      { streamOf: () => null, releaser: { tryRelease: async () => word, tryReleaseSeen: async () => "unseen" } },
+      EMPTIED,
+    );
+    for (let rounds = 0; rounds < 5; rounds += 1) {
+      clock.advance(2_000);
+      await settled();
+    }
+    expect(done).toEqual(["commit null"]);
     expect(steps).toMatchObject([{ outcome: "error", change: null, server: { status: "ERROR" } }]);
+    expect(steps[0]?.server.fault).toMatch(/^host-0 no longer has the guest .* on host-1 is kept/);
   },
 );
 

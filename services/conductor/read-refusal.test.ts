@@ -22,6 +22,7 @@ const handOver = {
   selection: 0,
   force: false,
   isRecalled: false,
+  isEmptied: false,
   place: source,
   tries: 1,
   failed: "no luck",

@@ -161,13 +161,12 @@ async function meaningOfNoStart(facts: OperationFacts, refused: Refused, guests:
 }
 
 /**
- * What it means that a source cannot be asked any longer that has said before that it has no guest: the silent destination's may be the last copy. A live move
- * keeps it anyway.
+ * What it means that a source cannot be asked any longer that has said before that it has no guest: the destination was silent then, and its guest may be the last copy. Only a move
+ * at rest is known to be so (`isEmptied`); a live one keeps its destination anyway.
  */
-export function meaningOfEmptied(facts: OperationFacts, asked: AskedGuest, event: OperationEvent): OperationEvent {
-  if (isLiveMove(facts.kind)) return event;
+export function meaningOfEmptied(facts: OperationFacts, asked: AskedGuest): OperationEvent {
   const host = destinationOf(facts, asked.selection)?.host ?? "the destination";
-  return stranded(facts, { ...asked, failed: `${host} is silent`, lacksContent: false });
+  return stranded(facts, { ...asked, failed: `${host} was silent when it was asked`, lacksContent: false });
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { OperationFacts } from "../../core/tasks/operation-facts.ts";
+import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { AskedGuest } from "./operation-orders.ts";
@@ -25,14 +26,12 @@ interface RefusedRun {
   abandon(): void;
 }
 
-/** Acts on the refused orders of one operation by their meaning, and remembers that a source has said that it has no guest. */
+/** Acts on the refused orders of one operation by their meaning. It remembers nothing: what a source has said that must not be forgotten is written to the database. */
 export class RefusalReader {
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
   readonly #ports: Pick<RunPorts, "guests" | "releaser" | "settings" | "streamOf">;
   readonly #run: RefusedRun;
-  /** The step at which the source has last said that it has no guest to hand over. */
-  #emptyAt: number | null = null;
 
   constructor(
     facts: OperationFacts,
@@ -79,10 +78,10 @@ export class RefusalReader {
     if (!run.isAt(refused.step)) return;
     if (meaning === "plain") return run.answered(asked, failed);
     const isOpen = meaning === "unclear" || meaning === "empty";
-    if (meaning === "empty" || (refused.ask === "hand-over" && !isOpen && meaning.kind === "kept")) {
-      this.#emptyAt = refused.step;
-      run.isEmpty();
-    }
+    // A live move waits for a source that is lost after this. Any other one would go back to it.
+    if (meaning === "empty" && !asked.isEmptied && !isLiveMove(this.#facts.kind))
+      return run.step({ kind: "empties", step: refused.step });
+    if (meaning === "empty" || (refused.ask === "hand-over" && !isOpen && meaning.kind === "kept")) run.isEmpty();
     // Until the deadline of a hand-over. About a start until the host says whether the guest runs, or it is certain that the guest is not needed.
     if (isOpen || meaning.kind === "kept")
       run.askAgain(asked, refused.ask === "hand-over" ? null : "startInDoubt", failed);
@@ -91,7 +90,7 @@ export class RefusalReader {
 
   /** The meaning of a host that is no longer asked. */
   meaningOfEnd(asked: AskedGuest, event: OperationEvent): OperationEvent {
-    return this.#emptyAt === asked.step ? meaningOfEmptied(this.#facts, asked, event) : event;
+    return asked.isEmptied ? meaningOfEmptied(this.#facts, asked) : event;
   }
 
   /** The meaning of an operator's word that nothing runs on the asked host. */
