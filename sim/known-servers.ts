@@ -1,4 +1,5 @@
 import type { Server } from "../core/tasks/server.ts";
+import type { FakeReplacements } from "../services/compute-agent/fake-replacements.ts";
 import type { FakeFiles } from "../services/compute-agent/fake-volume-files.ts";
 
 /** A guest on a host, with the volumes that it has. */
@@ -8,6 +9,8 @@ export interface GuestWithVolumes {
   readonly volumes: readonly string[];
   /** The files of its volumes in Cinder that it uses, by the volume's id. */
   readonly files: FakeFiles;
+  /** The volumes that take the places of its own, or have done so. */
+  readonly replacements?: FakeReplacements;
   readonly running: boolean;
 }
 

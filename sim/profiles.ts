@@ -259,6 +259,32 @@ export const PROFILES: readonly Profile[] = [
     cinder: { silentShare: 0.05, lostShare: 0.05, slowShare: 0.05, fillMsMax: 5_000, errorShare: 0.05 },
   },
   {
+    name: "volume-migrations",
+    about:
+      "Cinder migrates the volumes of servers, for which it asks for their replacement, and is silent, slow, or loses its answers, while processes and hosts die and ways are cut",
+    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes"],
+    swarm: false,
+    everyMs: 2_000,
+    skewMs: 2_000,
+    drivers: { callMsMax: 800, longShare: 0.03, longMsMax: 20_000, lostShare: 0.05, deafShare: 0.2 },
+    changes: [
+      "resize",
+      "migrate",
+      "live",
+      "hard",
+      "os-stop",
+      "os-start",
+      "shelve",
+      "unshelve",
+      "pause",
+      "unpause",
+    ].concat([...["confirmResize", "revertResize"]]),
+    cinder: {
+      ...{ silentShare: 0.01, lostShare: 0.02, slowShare: 0.02, fillMsMax: 1_000, errorShare: 0.02 },
+      migrations: { makeMsMax: 800, failedShare: 0.03, lateShare: 0.1, retypeShare: 0.3 },
+    },
+  },
+  {
     name: "reimages",
     about:
       "servers boot from volumes, which a slow, failing or silent Cinder fills when they are rebuilt, while processes and hosts die and ways are cut",

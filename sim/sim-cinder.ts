@@ -6,6 +6,7 @@ import type { Server } from "../core/tasks/server.ts";
 import { randomUuidOf } from "./determinism.ts";
 import type { GuestWithVolumes, KnownServers } from "./known-servers.ts";
 import { type FilledServers, type FillHabits, SimFills } from "./sim-fills.ts";
+import { type MigrationHabits, SimMigrations } from "./sim-migrations.ts";
 import type { SimProcess } from "./sim-process.ts";
 import { SimShare } from "./sim-share.ts";
 import type { World } from "./world.ts";
@@ -24,6 +25,8 @@ export interface CinderHabits {
   readonly errorShare: number;
   /** With these, servers boot from volumes, and users rebuild them. */
   readonly fills?: FillHabits;
+  /** With these, Cinder migrates volumes that servers use. Users make no snapshots of volumes then, since Cinder migrates none that has some. */
+  readonly migrations?: MigrationHabits;
 }
 
 /** Cinder's name in the network. */
@@ -50,6 +53,8 @@ export class SimCinder {
   readonly usersVolumes: readonly string[];
   /** Null in a world whose servers boot from no volumes. */
   readonly fills: SimFills | null;
+  /** Null in a world in which Cinder migrates no volumes. */
+  readonly migrations: SimMigrations | null;
   /** Where the files of the volumes lie. */
   readonly share: SimShare;
   /** The volumes that Cinder did not delete with their server, since they had snapshots: they are kept, as by Nova. */
@@ -85,6 +90,15 @@ export class SimCinder {
     this.#twin.fate = (method) => this.#fateOf(method);
     this.#put = this.#twin.putVolume.bind(this.#twin);
     this.fills = habits.fills === undefined ? null : new SimFills(world, habits.fills, this.#twin, servers);
+    const forMigrations = {
+      ...{ servers, put: this.#put, newId: () => randomUuidOf(ids), shared: this.sharedVolumes },
+    };
+    const { migrations } = habits;
+    this.migrations = migrations === undefined ? null : new SimMigrations(world, migrations, this.#twin, forMigrations);
+    if (this.migrations !== null) {
+      const { contents } = this.migrations;
+      this.share.onCopied = (from, to) => contents.copied(from, to);
+    }
     this.#fillNewVolumes();
     this.#watchEnds(servers);
     this.#watchDeletions();
@@ -171,6 +185,7 @@ export class SimCinder {
   calm(): void {
     this.#isCalm = true;
     this.fills?.calm();
+    this.migrations?.calm();
   }
 
   /**
@@ -196,7 +211,8 @@ export class SimCinder {
         .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
     );
     const stray = servers.guests().flatMap((guest) => this.#strayVolumesOf(guest, servers.look(guest.serverUuid)));
-    return [...leaked, ...lost, ...stray, ...this.share.wrongAtRest(), ...(this.fills?.wrongAtRest() ?? [])];
+    const share = this.migrations === null ? this.share.wrongAtRest() : this.migrations.wrongAtRest();
+    return [...leaked, ...lost, ...stray, ...share, ...(this.fills?.wrongAtRest() ?? [])];
   }
 
   /** No guest has a volume that is not its server's, since that may be another server's by now. It may lack one that a host has disconnected without saying so. */
@@ -207,9 +223,15 @@ export class SimCinder {
       .map((id) => `the guest of server ${serverUuid} on ${host} has volume ${id}, which is not the server's`);
   }
 
+  /** Whether the guest has the volume. One that Cinder is to give the id of another one, or that was to get that id, is known by its file. */
+  #uses({ volumes, files }: GuestWithVolumes, volumeId: string): boolean {
+    if (this.migrations === null) return volumes.includes(volumeId);
+    return Object.values(files).some(([file]) => file === this.#twin.fileOf(volumeId));
+  }
+
   #has(server: Server | null, volumeId: string): boolean {
     if (server === null || server.status === "DELETED") return false;
-    return server.spec.volumes.some((volume) => volume.volumeId === volumeId);
+    return server.spec.volumes.some((volume) => [volume.volumeId, volume.replacedBy].includes(volumeId));
   }
 
   /** The volumes and attachments that are left when all servers are deleted and were to take their volumes with them. Asked when Cinder is calm. */
@@ -252,7 +274,7 @@ export class SimCinder {
     this.#twin.deleteVolume = async (id) => {
       const outcome = await remove(id);
       const had = [...this.snapshotFiles.all.values()].some((snapshot) => snapshot.volumeId === id);
-      if (outcome.kind === "refused" && had) this.#kept.add(id);
+      if (outcome.kind === "refused" && (had || this.migrations?.isUnderWay(id))) this.#kept.add(id);
       return outcome;
     };
   }
@@ -272,7 +294,7 @@ export class SimCinder {
       const { serverUuid, host, volumeId } = found;
       const user = servers
         .guests()
-        .find((guest) => guest.serverUuid === serverUuid && guest.host === host && guest.volumes.includes(volumeId));
+        .find((guest) => guest.serverUuid === serverUuid && guest.host === host && this.#uses(guest, volumeId));
       const server = servers.look(serverUuid);
       // Cinder fills only a volume that no host has, so a rebuild takes it from the server's guest, which stands still.
       if (this.fills !== null && user?.running === false && server?.taskState === "rebuilding") return;

@@ -19,7 +19,6 @@ import type { Server } from "../core/tasks/server.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { computeDefaults } from "../services/api/policy/compute-rules.ts";
 import { Policy } from "../services/api/policy/policy.ts";
-import { SERVER_LIFE_ROUTES } from "../services/api/register-routes.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { createScheduler } from "../services/scheduler/service.ts";
@@ -38,6 +37,7 @@ import { SIM_GROUPS } from "./sim-groups.ts";
 import { settingsOfApi } from "./sim-neighbours.ts";
 import { type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
+import { simRoutes } from "./sim-routes.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import { Supervisor } from "./supervisor.ts";
 import { type RebuiltServer, rebuiltServers } from "./task-outcomes.ts";
@@ -360,7 +360,7 @@ export class SimCloud {
         shelvedOffloadTime: this.offloadsAtOnce ? 0 : -1,
         ...settingsOfApi(this),
       },
-      SERVER_LIFE_ROUTES,
+      simRoutes(this),
     );
     await api.open();
     this.#calls.set(process.name, (call) =>

@@ -13,6 +13,8 @@ export class SimShare implements FakeShare {
   readonly #deleted = new Set<string>();
   /** The files whose content another one has got. No other file refers to them from then on, also before Cinder deletes them. */
   readonly #emptied = new Set<string>();
+  /** Called when one file has got what another one has. */
+  onCopied: (from: string, to: string) => void = () => {};
 
   constructor(world: World, snapshots: MemorySnapshotFiles, servers: Pick<KnownServers, "look" | "guests">) {
     this.#world = world;
@@ -41,6 +43,10 @@ export class SimShare implements FakeShare {
     if (writer === undefined) return;
     this.#written.delete(file);
     this.#written.set(into, writer);
+  }
+
+  copied(from: string, to: string): void {
+    this.onCopied(from, to);
   }
 
   /** Whether the server was deleted during the snapshot, so that Cinder has given it up, or a user has deleted the snapshot, too: what its guest has written meanwhile is lost (docs/cinder.md). */

@@ -21,6 +21,7 @@ export class UnconfirmedMoves {
   readonly #world: World;
   readonly #user: Pick<ChangingUser, "call" | "look" | "servers" | "isOver">;
   readonly #attachments: Pick<AttachmentChanges, "change">;
+  readonly #migrations: Pick<AttachmentChanges, "change"> | null;
   readonly #random: () => number;
   /** How many users have not come to the end. */
   open = 0;
@@ -31,10 +32,13 @@ export class UnconfirmedMoves {
     world: World,
     user: Pick<ChangingUser, "call" | "look" | "servers" | "isOver">,
     attachments: Pick<AttachmentChanges, "change">,
+    /** With these, half of the changes are migrations of volumes. */
+    migrations: Pick<AttachmentChanges, "change"> | null = null,
   ) {
     this.#world = world;
     this.#user = user;
     this.#attachments = attachments;
+    this.#migrations = migrations;
     this.#random = world.random("unconfirmed moves");
   }
 
@@ -59,8 +63,12 @@ export class UnconfirmedMoves {
   async #goOn(server: string, changes: number, end: "confirmResize" | "revertResize"): Promise<void> {
     const patience = { looks: LOOKS_MAX };
     for (let done = 0; done < changes && (await this.#waits(server, patience)); done += 1)
-      if (await this.#attachments.change(server)) this.changed += 1;
+      if (await this.#changesNow().change(server)) this.changed += 1;
     if (await this.#waits(server, patience)) await this.#act(server, end);
+  }
+
+  #changesNow(): Pick<AttachmentChanges, "change"> {
+    return this.#migrations !== null && this.#random() < 0.5 ? this.#migrations : this.#attachments;
   }
 
   /** Resolves with whether the server's move waits for its confirmation, after a while in which it may have come so far. */

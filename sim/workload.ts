@@ -12,6 +12,7 @@ import type { SimProcess } from "./sim-process.ts";
 import { SnapshotChanges } from "./snapshot-changes.ts";
 import { UnconfirmedMoves } from "./unconfirmed-moves.ts";
 import { VolumeGrowths } from "./volume-growths.ts";
+import { VolumeMigrations } from "./volume-migrations.ts";
 import { VolumeRebuilds } from "./volume-rebuilds.ts";
 import type { World } from "./world.ts";
 
@@ -27,6 +28,8 @@ const SHARED_SHARE = 0.3;
 /** Most ports that are made for a new server, and the share of the new servers that get a port that a user has made. */
 const PORTS_MAX = 2;
 const USERS_PORT_SHARE = 0.2;
+/** Share of the other changes of volumes that users make where they migrate volumes, which leave no volume alone for long. */
+const OTHER_VOLUMES_SHARE = 0.25;
 /** Number of tries of a delete that is not answered. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
@@ -51,6 +54,7 @@ export class Workload {
   readonly #attachmentChanges: AttachmentChanges;
   readonly #unconfirmedMoves: UnconfirmedMoves;
   readonly #volumeGrowths: VolumeGrowths;
+  readonly #volumeMigrations: VolumeMigrations | null;
   readonly #snapshotChanges: SnapshotChanges | null;
   readonly #volumeRebuilds: VolumeRebuilds;
   readonly #interfaceChanges: InterfaceChanges;
@@ -90,9 +94,13 @@ export class Workload {
     };
     this.#volumeRebuilds = new VolumeRebuilds(world, user);
     this.#attachmentChanges = new AttachmentChanges(world, user, cloud.cinder?.usersVolumes ?? []);
-    this.#unconfirmedMoves = new UnconfirmedMoves(world, user, this.#attachmentChanges);
-    this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cloud.cinder?.extend(id));
-    this.#snapshotChanges = cloud.cinder?.fills === null ? new SnapshotChanges(world, user, cloud.cinder) : null;
+    const { cinder } = cloud;
+    const migrations = cinder?.migrations ?? null;
+    this.#volumeMigrations = migrations && new VolumeMigrations(world, user, migrations);
+    this.#unconfirmedMoves = new UnconfirmedMoves(world, user, this.#attachmentChanges, this.#volumeMigrations);
+    this.#volumeGrowths = new VolumeGrowths(world, user, (id) => cinder?.extend(id));
+    const hasSnapshots = cinder?.fills === null && migrations === null;
+    this.#snapshotChanges = hasSnapshots ? new SnapshotChanges(world, user, cinder) : null;
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
@@ -113,7 +121,14 @@ export class Workload {
     if (this.#cloud.cinder === null) return begun;
     const unconfirmed = ["volumes of an unconfirmed move", this.#unconfirmedMoves.changed] as const;
     const reimages = this.#cloud.fillsVolumes ? ([["reimage", this.#volumeRebuilds.begun]] as const) : [];
-    return new Map([...begun, unconfirmed, ...reimages]);
+    return new Map([...begun, unconfirmed, ...reimages, ...this.#migrated()]);
+  }
+
+  /** How many volumes Cinder has begun to migrate, and how these migrations have ended. */
+  #migrated(): readonly (readonly [string, number])[] {
+    const { migrations = null } = this.#cloud.cinder ?? {};
+    const counts = { ...this.#volumeMigrations?.counts, ...migrations?.counts };
+    return Object.entries(counts).map(([what, count]) => [`volume migrations ${what}`, count]);
   }
 
   /** Whether no call is under way or planned. */
@@ -123,10 +138,12 @@ export class Workload {
 
   /** Starts this number of operations, spread over the time until `untilMs`. */
   begin(operations: number, fromMs: number, untilMs: number): void {
-    if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(operations, fromMs, untilMs);
+    const others = this.#volumeMigrations === null ? operations : operations * OTHER_VOLUMES_SHARE;
+    if (this.#cloud.cinder !== null) this.#attachmentChanges.begin(others, fromMs, untilMs);
     if (this.#cloud.cinder?.fills === null) this.#unconfirmedMoves.begin(operations, fromMs, untilMs);
-    if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(operations, fromMs, untilMs);
+    if (this.#cloud.cinder !== null) this.#volumeGrowths.begin(others, fromMs, untilMs);
     this.#snapshotChanges?.begin(operations, fromMs, untilMs);
+    this.#volumeMigrations?.begin(operations, fromMs, untilMs);
     if (this.#cloud.fillsVolumes) this.#volumeRebuilds.begin(operations, fromMs, untilMs);
     if (this.#cloud.neutron !== null) this.#interfaceChanges.begin(operations, fromMs, untilMs);
     for (let index = 0; index < operations; index += 1) {

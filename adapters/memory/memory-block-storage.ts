@@ -310,13 +310,13 @@ export class MemoryBlockStorage implements BlockStorage {
   #complete({ volumeId, targetId }: EndedMigration): void {
     for (const { id } of this.#of({ volumeId })) this.#attachments.delete(id);
     for (const one of this.#of({ volumeId: targetId })) this.#attachments.set(one.id, { ...one, volumeId });
-    this.#names.set(volumeId, this.#nameOf(targetId));
+    this.#names.set(volumeId, this.fileOf(targetId));
     this.#volumes.delete(targetId);
     this.#set(volumeId, { status: "in-use", migrationStatus: "success" });
   }
 
   /** The name of a volume's file, which stays what it was when the volume gets another one's id. */
-  #nameOf(volumeId: string): string {
+  fileOf(volumeId: string): string {
     return this.#names.get(volumeId) ?? `volume-${volumeId}`;
   }
 
@@ -354,7 +354,7 @@ export class MemoryBlockStorage implements BlockStorage {
       return attachment;
     }
     const { id, volumeId } = attachment;
-    const shown = { name: this.#nameOf(volumeId), format: this.guessedFormats.get(volumeId) ?? "raw" };
+    const shown = { name: this.fileOf(volumeId), format: this.guessedFormats.get(volumeId) ?? "raw" };
     const kept = connector === null ? attachment : connectedTo(attachment, connector, shown);
     this.#attachments.set(id, kept);
     if (connector === null) return kept;

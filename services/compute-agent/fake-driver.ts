@@ -23,7 +23,7 @@ import { type FakeGuest, type StoredGuest, shownGuest } from "./fake-guest.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { BOOTED_FROM, type FakePower, POWER_AFTER, REFUSED_IN_RESCUE, withoutPower } from "./fake-power.ts";
 import { progressAt } from "./fake-progress.ts";
-import { replacementsAfter } from "./fake-replacements.ts";
+import { replacedAfter, replacementsWith, replacementsWithout } from "./fake-replacements.ts";
 import {
   type FailingCall,
   type FakeOutcome,
@@ -197,9 +197,10 @@ export class FakeDriver implements Driver {
   async detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "detach_ms", signal);
     if (this.#failsNow(guest, "detach_failures")) throw new Error("the guest does not release the volume");
-    this.#change(guest, ({ volumes = [], files = {}, nextFiles }) => ({
+    this.#change(guest, ({ volumes = [], files = {}, replacements, nextFiles }) => ({
       volumes: volumes.filter((id) => id !== volumeId),
       files: filesWithout(files, volumeId),
+      ...(replacements && { replacements: replacementsWithout(replacements, volumeId) }),
       ...(nextFiles && { nextFiles: filesWithout(nextFiles, volumeId) }),
     }));
   }
@@ -207,7 +208,7 @@ export class FakeDriver implements Driver {
   async changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "replace_ms", signal);
     if (step !== "keep" && this.#failsNow(guest, "replace_failures")) throw new Error("the other volume is broken");
-    this.#change(guest, (found) => ({ replacements: replacementsAfter(found, volume, step) }));
+    this.#change(guest, (found) => replacedAfter(found, volume, step, this.#share));
   }
 
   async snapshotVolume(
@@ -299,7 +300,7 @@ export class FakeDriver implements Driver {
     const { endedAtMs: _, nextFiles, ...kept } = found;
     const begins = runsNow(power) && !runsNow(found.power) && found.power !== "paused";
     const files = begins ? (nextFiles ?? kept.files) : kept.files;
-    const next = nextFiles === undefined || begins ? {} : { nextFiles };
+    const next = { ...(nextFiles && !begins && { nextFiles }), ...replacementsWith(power, kept) };
     this.#guests.set(keyOf(name), { ...kept, power, ...(files && { files }), ...next });
     if (begins) this.#open(name, {}, files);
     this.#options.nodes?.powered(name, runsNow(power));

@@ -12,6 +12,8 @@ export interface FakeShare {
   opened(files: readonly string[], serverUuid: string): void;
   /** Everything that a file has is in another one now. */
   merged(file: string, into: string): void;
+  /** One file has what the other one has, since a guest's volume was copied. */
+  copied?(from: string, to: string): void;
 }
 
 /** A storage on which no file refers to another one. */
@@ -80,7 +82,8 @@ export function filesWanted(files: FakeFiles, wanted: readonly VolumeFile[], sha
 export const filesWithout = (files: FakeFiles, volumeId: string): FakeFiles =>
   Object.fromEntries(Object.entries(files).filter(([id]) => id !== volumeId));
 
-function nameIn(connection: string): string | null {
+/** The name of the file to which a connection leads, if Cinder names one. */
+export function nameIn(connection: string): string | null {
   if (connection === "") return null;
   const { name } = JSON.parse(connection) as { readonly name?: unknown };
   return typeof name === "string" ? name : null;

@@ -13,6 +13,8 @@ const RESTORED = [4, 6];
 const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
+/** Worlds in which Cinder migrates volumes that servers use, and gives some migrations up. */
+const MIGRATED = [1, 3];
 /** Worlds in which Cinder fills boot volumes slowly, not at all, and after their conductor has died. */
 const REBUILT = [7, 8];
 /** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
@@ -62,6 +64,19 @@ test("servers keep the volumes that Cinder makes for them, and nothing of a serv
     expect(findings, `berth sim --profile volumes --seed ${seed}`).toEqual([]);
     expect(counts.active).toBeGreaterThan(0);
   }
+});
+
+test("Cinder migrates volumes of servers whose guests go on writing to them, and nothing that they have written is lost", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const ended = new Map<string, number>();
+  for (const seed of MIGRATED) {
+    const { findings, counts } = await simulate(world(seed, "volume-migrations"));
+    expect(findings, `berth sim --profile volume-migrations --seed ${seed}`).toEqual([]);
+    for (const [what, count] of Object.entries(counts.changes)) ended.set(what, (ended.get(what) ?? 0) + count);
+  }
+  expect(ended.get("volume migrations completed")).toBeGreaterThan(0);
+  expect(ended.get("volume migrations given up")).toBeGreaterThan(0);
 });
 
 test("no guest runs while Cinder fills the boot volume of its server, and a rebuilt server has the image", {
