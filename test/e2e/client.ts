@@ -6,7 +6,7 @@ import { eventually } from "../rigs/eventually.ts";
 
 /** From this microversion on, the events of an action show reasons in `details`. */
 const MICROVERSION = "compute 2.84";
-const PATIENT = { everyMs: 50, withinMs: 90_000 };
+const PATIENT = { everyMs: 50, withinMs: 90_000, isLasting: true };
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
 /** One attempt to build a server. */
@@ -67,9 +67,11 @@ export class ComputeApi {
     return (await read<{ server: ServerDetail }>(answer, 200)).server;
   }
 
-  /** All servers, newest first. */
-  async list(): Promise<readonly ServerDetail[]> {
-    return (await read<{ servers: ServerDetail[] }>(await this.#look("/servers/detail?limit=1000"), 200)).servers;
+  /** All servers, newest first, or those whose names contain this one. */
+  async list(name?: string): Promise<readonly ServerDetail[]> {
+    const named = name === undefined ? "" : `&name=${encodeURIComponent(name)}`;
+    return (await read<{ servers: ServerDetail[] }>(await this.#look(`/servers/detail?limit=1000${named}`), 200))
+      .servers;
   }
 
   async delete(uuid: string): Promise<void> {
@@ -87,10 +89,13 @@ export class ComputeApi {
     return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
   }
 
-  /** Resolves when each of the servers is ACTIVE or in ERROR, and returns them in the order of their UUIDs. */
-  async ended(uuids: readonly string[]): Promise<readonly ServerDetail[]> {
+  /**
+   * Resolves when each of the servers is ACTIVE or in ERROR, and returns them in the order of their UUIDs. Their common name, if they have one, spares the api
+   * the servers of other names.
+   */
+  async ended(uuids: readonly string[], name?: string): Promise<readonly ServerDetail[]> {
     const ending = async () => {
-      const listed = new Map((await this.list()).map((server) => [server.id, server]));
+      const listed = new Map((await this.list(name)).map((server) => [server.id, server]));
       const servers = uuids.flatMap((uuid) => listed.get(uuid) ?? []);
       const done = servers.filter(({ status }) => status === "ACTIVE" || status === "ERROR");
       return done.length === uuids.length ? done : null;

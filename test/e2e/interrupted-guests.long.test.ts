@@ -12,7 +12,7 @@ import { isIdle, isInterrupted, isSeen, untilNoneIsMissed } from "./interrupt.ts
 
 const RESCUE_IMAGE = "00000000-0000-4000-8000-0000726573ff";
 const OBLIGING_IMAGE = "00000000-0000-4000-8000-006f626c6967";
-const PATIENT = { everyMs: 50, withinMs: 120_000 };
+const PATIENT = { everyMs: 50, withinMs: 120_000, isLasting: true };
 const HOSTS = 5;
 const skipped = whyNoQemu();
 

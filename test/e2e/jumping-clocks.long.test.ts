@@ -14,7 +14,7 @@ import { type GuestCloudOptions, useGuestCloud } from "./guest-cloud.ts";
 
 const HOUR_MS = 3_600_000;
 const CLOCK = join(import.meta.dirname, "../rigs/jumping-clock.ts");
-const PATIENT = { everyMs: 50, withinMs: 120_000 };
+const PATIENT = { everyMs: 50, withinMs: 120_000, isLasting: true };
 const TEST_MS = 600_000;
 const LOG_LINES = 10_000;
 const clockOf = (agentId: string, { path }: QemuGuestsDir) => join(path, `${agentId}.clock`);

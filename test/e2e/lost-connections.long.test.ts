@@ -6,12 +6,14 @@ import { Cloud } from "./cloud.ts";
 import { SteadyLoad } from "./steady-load.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
-const KILLS = Number(process.env.BERTH_TEST_KILLS ?? 200);
+const KILLS = Number(process.env.BERTH_TEST_KILLS ?? 100);
 /** The time between two kills, in which the processes make progress. */
 const KILL_EVERY_MS = 200;
 /** How long a table is locked before a kill, so that some transaction waits for it. */
 const HELD_MS = 100;
-const RESTARTS = 3;
+const RESTARTS = 2;
+/** The time between two requests for servers: a faster load would mostly keep the CPUs busy while the faults take their time. */
+const LOAD_EVERY_MS = 300;
 /** How many servers must become ACTIVE before a fault and after it. */
 const WARM = 10;
 
@@ -30,7 +32,8 @@ describe("a cloud whose connections are lost", () => {
   async function underLoad(faults: () => Promise<void>): Promise<void> {
     const before = pids();
     // Each server's first host fails, because hops are transactions of several statements.
-    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor(), { outcome: "reschedule", first: 1 });
+    const fake = { outcome: "reschedule", first: 1 } as const;
+    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor(), { fake, everyMs: LOAD_EVERY_MS });
     await eventually("the load to run", () => load.active >= WARM, PATIENT);
     await faults();
     expect(pids()).toEqual(before);
@@ -100,7 +103,7 @@ describe("a cloud whose connections are lost", () => {
     const victims = [cell!.conductors[0]!, cell!.agents[0]!];
     const others = () => cloud.services.filter((one) => !victims.some((victim) => victim === one));
     const before = others().map((one) => one.pid);
-    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor());
+    const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor(), { everyMs: LOAD_EVERY_MS });
     await eventually("the load to run", () => load.active >= WARM, PATIENT);
     for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
       for (const victim of victims) await victim.replace();

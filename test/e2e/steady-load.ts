@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ComputeApi } from "./client.ts";
 
@@ -17,7 +18,10 @@ export interface LoadReport {
 /** Requests a server several times a second until it is stopped, like a client that ignores failures. */
 export class SteadyLoad {
   readonly #api: ComputeApi;
+  readonly #everyMs: number;
   readonly #request: Parameters<ComputeApi["boot"]>[0];
+  /** Of its servers, so that it looks at no others: the servers of earlier loads would take most of the time of each look. */
+  readonly #name = `load-${randomUUID()}`;
   readonly #accepted: { readonly uuid: string; readonly atMs: number }[] = [];
   readonly #active = new Map<string, number>();
   readonly #calls = new Set<Promise<void>>();
@@ -29,9 +33,17 @@ export class SteadyLoad {
   readonly #looked: Promise<void>;
 
   /** `fake` sets the fake driver's behaviour for each server. */
-  constructor(api: ComputeApi, flavor: string, fake?: Parameters<ComputeApi["boot"]>[0]["fake"]) {
+  constructor(
+    api: ComputeApi,
+    flavor: string,
+    {
+      fake,
+      everyMs = EVERY_MS,
+    }: { readonly fake?: Parameters<ComputeApi["boot"]>[0]["fake"]; readonly everyMs?: number } = {},
+  ) {
     this.#api = api;
-    this.#request = { flavor, ...(fake !== undefined && { fake }) };
+    this.#everyMs = everyMs;
+    this.#request = { flavor, name: this.#name, ...(fake !== undefined && { fake }) };
     this.#asked = this.#ask();
     this.#looked = this.#look();
   }
@@ -51,7 +63,7 @@ export class SteadyLoad {
     await this.#asked;
     await Promise.all(this.#calls);
     const accepted = this.#accepted.map(({ uuid }) => uuid);
-    await this.#api.ended(accepted).finally(() => {
+    await this.#api.ended(accepted, this.#name).finally(() => {
       this.#looking = false;
     });
     await this.#looked;
@@ -74,13 +86,13 @@ export class SteadyLoad {
       );
       const kept = call.finally(() => this.#calls.delete(kept));
       this.#calls.add(kept);
-      await delay(EVERY_MS);
+      await delay(this.#everyMs);
     }
   }
 
   async #look(): Promise<void> {
     while (this.#looking) {
-      const servers = await this.#api.list().catch(() => []);
+      const servers = await this.#api.list(this.#name).catch(() => []);
       for (const { id, status } of servers) {
         if (status === "ACTIVE" && !this.#active.has(id)) this.#active.set(id, performance.now());
       }

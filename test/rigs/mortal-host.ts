@@ -22,7 +22,7 @@ import {
 } from "./qemu-guests.ts";
 
 const NEVER = new AbortController().signal;
-const PATIENT = { everyMs: 60, withinMs: 60_000 };
+const PATIENT = { everyMs: 60, withinMs: 60_000, isLasting: true };
 const SERVER = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
 
 /** The methods by which an agent changes a guest's files and its QEMU. Questions to QEMU change nothing, and a guest that is slow is asked more of them. */

@@ -5,7 +5,7 @@ import type { ComputeApi } from "../e2e/client.ts";
 import { eventually } from "./eventually.ts";
 import { type GuestOnDisk, guestsOnDisk, type QemuGuestsDir, ticksSinceBoot } from "./qemu-guests.ts";
 
-const PATIENT = { everyMs: 50, withinMs: 120_000 };
+const PATIENT = { everyMs: 50, withinMs: 120_000, isLasting: true };
 const LOOK_MS = 10;
 
 interface ListedAction {

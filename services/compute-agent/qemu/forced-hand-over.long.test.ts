@@ -25,7 +25,7 @@ import type { QemuDriver } from "./qemu-driver.ts";
 import type { QemuDriverOptions } from "./qemu-driver-options.ts";
 
 const NEVER = new AbortController().signal;
-const PATIENT = { everyMs: 20, withinMs: 60_000 };
+const PATIENT = { everyMs: 20, withinMs: 60_000, isLasting: true };
 /** Moves are called off up to this report of their progress. On a busy machine a transfer may have more of them. */
 const MOMENTS_MAX = 60;
 /** Bytes of memory a second: the transfer of a small guest takes longer than the grace after which a move that was called off is ended. */

@@ -12,7 +12,7 @@ import type { FoundPower, KeptState } from "../driver.ts";
 import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
-const PATIENT = { everyMs: 60, withinMs: 60_000 };
+const PATIENT = { everyMs: 60, withinMs: 60_000, isLasting: true };
 const RESCUE_IMAGE = "00000000-0000-4000-8000-0000726573ff";
 const COPY = "00000000-0000-4000-8000-0000636f7079";
 /** No order has more steps than this. */
