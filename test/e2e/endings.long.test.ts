@@ -35,7 +35,7 @@ describe("services that are told to stop", () => {
     const [cell] = cloud.cells;
     if (cell === undefined) throw new Error("no cell");
     const before = await cell.tasksGiven("build");
-    const uuids = cloud.compute.bootMany(60, { flavor, fake: { duration_ms: 2_500 } });
+    const uuids = cloud.compute.bootMany(30, { flavor, fake: { duration_ms: 2_500 } });
     await eventually("builds", async () => (await cell.tasksGiven("build")) >= before + 10, PATIENT);
     return { uuids, cell };
   }

@@ -17,7 +17,7 @@ import type { E2eCell } from "./cell.ts";
 import type { Cloud } from "./cloud.ts";
 import { type GuestCloud, useGuestCloud } from "./guest-cloud.ts";
 
-const COUNT = 36;
+const COUNT = 24;
 /** How many guests are left when the agents are killed. The first time is when the deletion of half of them has just begun. */
 const KILLED_AT = [COUNT - 1, COUNT - 8];
 const WATCHFUL = { everyMs: 3, withinMs: 120_000 };

@@ -23,7 +23,7 @@ function filterFile(): string {
   return file;
 }
 
-const cloud = useCloud(() => startProcesses({ cells: 2, agents: 1, hosts: 4, filters: [filterFile()] }));
+const cloud = useCloud(() => startProcesses({ cells: 1, agents: 1, hosts: 4, filters: [filterFile()] }));
 
 test("a user's suite with its own filter passes on a cloud whose schedulers and conductors are killed", async () => {
   const report = join(dir, "report.html");
