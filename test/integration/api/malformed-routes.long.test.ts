@@ -254,6 +254,14 @@ beforeAll(async () => {
 });
 afterAll(() => cloud?.close());
 
+/** Parameters that are read as numbers or times get the first odd values, and the others take turns. */
+function oddValuesOf(parameter: string, index: number): readonly string[] {
+  if (parameter === "marker") return ODD;
+  const isRead = ["limit", "offset", "minRam", "changes-since", "changes-before"].includes(parameter);
+  const first = isRead ? 0 : index % ODD.length;
+  return ODD.slice(first, first + (isRead ? 3 : 1));
+}
+
 interface Sent {
   readonly method: string;
   /** The path as it stands in the request line, without escaping. */
@@ -324,14 +332,14 @@ describe("malformed input on every route", () => {
   it("is refused in queries, with 400 and the parameter's name for text that no database can store", async () => {
     for (const { method, url } of routes) {
       if (method !== "GET") continue;
-      for (const parameter of PARAMETERS) {
+      for (const [index, parameter] of PARAMETERS.entries()) {
         for (const value of parameter === "marker" ? UNREADABLE : ["%00", "%ff"]) {
           const path = `${filled(url)}?${parameter}=${value}`;
           const told = await isNoFault({ method, path });
           expect(told, path).toMatch(/^400 /);
           expect(told, path).toContain(`query parameters ${parameter}.`);
         }
-        for (const value of parameter === "marker" ? ODD : ODD.slice(0, 3))
+        for (const value of oddValuesOf(parameter, index))
           await isNoFault({ method, path: `${filled(url)}?${parameter}=${value}` });
       }
     }
