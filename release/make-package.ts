@@ -44,13 +44,15 @@ export interface MadePackage {
 
 /**
  * Makes the npm package and packs it into `into`. Node strips no types below node_modules, so the package has JavaScript, compiled from
- * the clone by TypeScript itself, at the same paths. Needs the clone's own dependencies and the built dashboard.
+ * the clone by TypeScript itself, at the same paths. Needs the clone's own dependencies and the built dashboard. `checksTypes: false` is for
+ * callers of a clone whose types are checked anyway: the package is the same, and takes a fraction of the CPU time.
  */
-export async function makePackage(into: string): Promise<MadePackage> {
+export async function makePackage(into: string, { checksTypes = true } = {}): Promise<MadePackage> {
   const staged = STAGED;
   rmSync(staged, { recursive: true, force: true });
   mkdirSync(staged, { recursive: true });
-  await run(join(root, "node_modules/.bin/tsc"), ["-p", join(root, "release"), "--outDir", staged]);
+  const flags = checksTypes ? [] : ["--noCheck"];
+  await run(join(root, "node_modules/.bin/tsc"), ["-p", join(root, "release"), "--outDir", staged, ...flags]);
   for (const path of listCompiled(staged)) nameThreadFiles(staged, path);
   for (const path of COPIED) cpSync(join(root, path), join(staged, path), { recursive: true });
   chmodSync(join(staged, "bin/berth"), 0o755);
