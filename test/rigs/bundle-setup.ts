@@ -1,7 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { memoryDir } from "../../runtime/memory-dir.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { bundleBerth } from "./bundle-berth.ts";
 
@@ -17,7 +16,8 @@ declare module "vitest" {
  * older than the sources.
  */
 export default async function setup(project: TestProject): Promise<() => void> {
-  const directory = makeOwnedDir("bundle", memoryDir() ?? undefined);
+  // Not in memory: containers allow no programs to be started from there.
+  const directory = makeOwnedDir("bundle");
   const bundle = async (name: string) => project.provide("berthBundle", await bundleBerth(join(directory, name)));
   const remove = () => rmSync(directory, { recursive: true, force: true });
   let runs = 1;
