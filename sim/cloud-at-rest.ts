@@ -92,7 +92,7 @@ export class CloudAtRest {
     const softly = (await this.#cloud.openSoftDeletions())
       .filter((text) => !uuidsIn(text).some((uuid) => waiting.holds(uuid)))
       .map((text) => [5, text] as const);
-    const cinder = (this.#cloud.cinder?.wrongAtRest(this.#cloud) ?? []).map((text) => [6, text] as const);
+    const cinder = this.#wrongInCinder(facts, restored.length === 0);
     const servers = known.cells.flatMap((cell) => cell.servers.map(({ uuid }) => uuid));
     const neutron = (this.#cloud.neutron?.wrongAtRest(servers) ?? []).map((text) => [6, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
@@ -115,6 +115,14 @@ export class CloudAtRest {
     const restored = new Set(this.#cloud.cells.flatMap(({ isTrue, name }) => (isTrue ? [] : [name])));
     const requests = (api?.requests ?? []).filter(({ cell }) => cell === null || !restored.has(cell));
     return { cells: cells.filter(({ cell }) => !restored.has(cell)), api: api && { ...api, requests } };
+  }
+
+  /** A restored database does not know which volumes its servers got and lost since, so only those of servers in other cells are compared with Cinder. */
+  #wrongInCinder({ cells }: CloudFacts, areAllTrue: boolean): readonly BrokenLaw[] {
+    const known = new Set(cells.flatMap(({ servers }) => servers.map(({ uuid }) => uuid)));
+    return (this.#cloud.cinder?.wrongAtRest(this.#cloud) ?? [])
+      .filter((text) => areAllTrue || uuidsIn(text).some((uuid) => known.has(uuid)))
+      .map((text) => [6, text] as const);
   }
 
   /** Accepted moves that have neither begun nor been refused, or whose records are missing. */

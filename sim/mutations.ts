@@ -252,6 +252,13 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
+    name: "attaching-forgotten",
+    about:
+      "a volume whose attaching its cell does not know is released, also when the cell's database was restored and has forgotten it",
+    profile: "volumes-restored",
+    cellStore: (store) => overriding(store, { restoredAgoMs: async () => null }),
+  },
+  {
     name: "start-lies",
     about: "a guest is called started and stands still",
     driver: (driver) =>

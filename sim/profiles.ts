@@ -285,6 +285,17 @@ export const PROFILES: readonly Profile[] = [
     },
   },
   {
+    name: "volumes-restored",
+    about:
+      "cells' databases are restored to earlier moments at which no task was open, while servers with volumes in a slow Cinder that loses its answers are moved",
+    faults: ["restore", "restore", "kill", "host-away"],
+    swarm: false,
+    everyMs: 2_000,
+    skewMs: 0,
+    drivers: QUICK,
+    cinder: { silentShare: 0.03, lostShare: 0.03, slowShare: 0.03, fillMsMax: 3_000, errorShare: 0.02 },
+  },
+  {
     name: "reimages",
     about:
       "servers boot from volumes, which a slow, failing or silent Cinder fills when they are rebuilt, while processes and hosts die and ways are cut",

@@ -215,6 +215,20 @@ export class SimCinder {
     return [...leaked, ...lost, ...stray, ...share, ...(this.fills?.wrongAtRest() ?? [])];
   }
 
+  /** The volumes for one server that the running guests of two have, whatever the databases know. */
+  usedTwice(servers: KnownServers): readonly string[] {
+    const users = new Map<string, string>();
+    const found: string[] = [];
+    for (const { serverUuid, volumes, running } of servers.guests())
+      for (const id of running ? volumes : []) {
+        const other = users.get(id) ?? serverUuid;
+        users.set(id, serverUuid);
+        if (other !== serverUuid && !this.sharedVolumes.includes(id))
+          found.push(`the guests of servers ${other} and ${serverUuid} run with volume ${id}`);
+      }
+    return found;
+  }
+
   /** No guest has a volume that is not its server's, since that may be another server's by now. It may lack one that a host has disconnected without saying so. */
   #strayVolumesOf({ host, serverUuid, volumes }: GuestWithVolumes, server: Server | null): readonly string[] {
     if (server === null || server.status === "DELETED" || server.status === "ERROR") return [];

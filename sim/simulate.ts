@@ -112,6 +112,7 @@ class Simulation {
     world.onStarted = (serverUuid) => {
       survivors.started(serverUuid);
       this.#cloud.cinder?.fills?.started(serverUuid);
+      for (const text of this.#cloud.cinder?.usedTwice(this.#cloud) ?? []) this.#world.find(6, text);
       this.#checkHomes(serverUuid);
     };
     const sources = new SilentSources(
@@ -207,7 +208,9 @@ class Simulation {
    * process has asked for without noting the answer, and compare the ports of a call that broke off only when Neutron cannot be at work on it any longer.
    */
   async #settleNeighbours(): Promise<void> {
-    const { cinder, neutron } = this.#cloud;
+    const { neutron, cells } = this.#cloud;
+    // A restored database does not know of all volumes that its servers have had.
+    const cinder = cells.every(({ isTrue }) => isTrue) ? this.#cloud.cinder : null;
     const left = async () => [...((await cinder?.left()) ?? []), ...(neutron?.left() ?? [])];
     await this.#settleLeft(2, "every delete", left);
   }

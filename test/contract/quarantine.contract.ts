@@ -85,8 +85,10 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
 
     test("keeps a guest that an earlier incarnation does not know, and its host takes no new servers", async () => {
       const before = await same();
+      expect(await cell.restoredAgoMs()).toBeNull();
       const renewed = await subject.quarantine.renewIncarnation();
       expect([renewed !== before, await same()]).toEqual([true, renewed]);
+      expect(await cell.restoredAgoMs()).toBeGreaterThanOrEqual(0);
       const unknown = stranger({ incarnation: before });
       // The build has not reached its second selection, and the move is not known at all.
       const later = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/1`, incarnation: before });

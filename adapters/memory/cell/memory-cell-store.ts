@@ -279,6 +279,10 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     return this.step((tx) => operations.map((operation) => beginStep(tx, operation)));
   }
 
+  restoredAgoMs(): Promise<number | null> {
+    return this.quarantine.restoredAgoMs();
+  }
+
   async closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]> {
     return this.step((tx) =>
       closings.map(({ taskId }) => {

@@ -24,6 +24,7 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
   /** Guests for which their host was disabled once. An operator may have enabled the host again. */
   readonly #disabledFor = new Set<string>();
   #renewals = 0;
+  #restoredAtMs: number | null = null;
 
   constructor(options: {
     readonly cell: CellState;
@@ -157,8 +158,13 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     return count;
   }
 
+  async restoredAgoMs(): Promise<number | null> {
+    return this.#restoredAtMs === null ? null : this.#clock.now() - this.#restoredAtMs;
+  }
+
   async renewIncarnation(): Promise<string> {
     this.#renewals += 1;
+    this.#restoredAtMs = this.#clock.now();
     return this.incarnation();
   }
 }

@@ -74,6 +74,7 @@ import {
   noteCompared,
   raiseRevisions,
   readIncarnation,
+  readRestoredAgo,
 } from "./quarantine.ts";
 import { readServersChanged } from "./read-changed-servers.ts";
 import { readClaimed } from "./read-claimed.ts";
@@ -315,6 +316,10 @@ export class PostgresCellStore implements CellStore {
 
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
     return beginOperations(this.#pool, operations);
+  }
+
+  restoredAgoMs(): Promise<number | null> {
+    return readRestoredAgo(this.#pool);
   }
 
   closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]> {

@@ -258,10 +258,20 @@ export async function condemnGuests(pool: Pool, serverUuids: readonly string[] |
   return rows.length;
 }
 
+/** Cost: one round trip. */
+export async function readRestoredAgo(pool: Pool): Promise<number | null> {
+  const rows = await queryStored<{ ms: number | null }>(pool, {
+    name: "restored_ago",
+    text: "select (extract(epoch from now() - restored_at) * 1000)::float8 as ms from incarnation",
+    values: [],
+  });
+  return rows[0]?.ms ?? null;
+}
+
 export async function renewIncarnation(pool: Pool): Promise<string> {
   await queryStored(pool, {
     name: "renew_incarnation",
-    text: "update incarnation set id = gen_random_uuid(), changed_at = now()",
+    text: "update incarnation set id = gen_random_uuid(), changed_at = now(), restored_at = now()",
     values: [],
   });
   return readIncarnation(pool);

@@ -107,6 +107,8 @@ export interface BeginStore {
    * given to others. Repeatable.
    */
   closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]>;
+  /** How long ago an operator has said that the database was restored, since when it may lack operations that have begun before. Null if nobody has. */
+  restoredAgoMs(): Promise<number | null>;
   /** How each task has ended: `open` if it has not, null if the cell has no such task. */
   outcomes(taskIds: readonly string[]): Promise<readonly (TaskOutcome | "open" | null)[]>;
   /** The claim of each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */

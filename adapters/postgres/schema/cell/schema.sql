@@ -220,6 +220,7 @@ create table incarnation (
   only_row boolean default true not null,
   id uuid default gen_random_uuid() not null,
   changed_at timestamp with time zone default now() not null,
+  restored_at timestamp with time zone,
   constraint incarnation_only_row_check CHECK (only_row),
   constraint incarnation_pkey PRIMARY KEY (only_row)
 );

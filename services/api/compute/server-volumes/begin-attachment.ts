@@ -67,7 +67,9 @@ export async function beginAttachment(
   } catch (error) {
     // What Cinder does not end now is left to the settler, and the caller gets the reason of the refusal.
     if (error instanceof Fault && error.status < 500)
-      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now()).catch(onlyCinder);
+      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now(), {
+        isRefused: true,
+      }).catch(onlyCinder);
     throw error;
   }
   if (kind === onNone) await awaitWithoutHost(target.cell, taskId, deps.clock);

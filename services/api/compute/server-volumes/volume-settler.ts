@@ -138,7 +138,7 @@ export class VolumeSettler {
         await this.#end(cell, volume, look.server);
         return;
       case "close":
-        await closeAttachment(this.#ends, cell, volume, this.#clock.now());
+        await closeAttachment(this.#ends, cell, volume, this.#clock.now(), { isRefused: false });
         return;
       case "attached":
         if (taskId !== null) await this.#volumes.confirmAttached(id, taskId, this.#clock.now());
