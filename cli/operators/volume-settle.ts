@@ -6,7 +6,7 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 const declaration = {
   command: "berth volume settle",
   about:
-    "Settles which of two volumes a server's guest uses, after the replacement of VOLUME by another one was broken off. The server's host is asked, unless --guest-uses says it.",
+    "Settles which of two volumes a server's guest uses, after the replacement of VOLUME by another one was broken off. The server's host is asked, unless --guest-uses says it. In VERIFY_RESIZE, a volume that is not in doubt is connected to the guest that the source keeps for a revert, which may lack it.",
   positionals: ["SERVER", "VOLUME"],
   settings: {
     ...operatorSettings,
@@ -34,8 +34,12 @@ export function runVolumeSettle(argv: readonly string[]): Promise<number> {
     });
     const asked =
       guestUses === null ? `host ${begun.host} is asked` : `Cinder is told that the guest uses its ${guestUses} volume`;
+    const settled =
+      begun.replaced_by === ""
+        ? `volume ${begun.volume}, which is not in doubt, is connected to the guest that is kept for a revert`
+        : `${asked} (volume ${begun.volume}, replaced by ${begun.replaced_by})`;
     process.stdout.write(
-      `server ${begun.server}: ${asked} (volume ${begun.volume}, replaced by ${begun.replaced_by}); operation ${begun.operation}\n` +
+      `server ${begun.server}: ${settled}; operation ${begun.operation}\n` +
         `see how it ends: berth explain ${begun.server}\n`,
     );
     return 0;

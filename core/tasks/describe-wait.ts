@@ -88,12 +88,23 @@ export function reasonAfter(
 }
 
 /** Why the source's guest lacks a volume after a replacement, at whose end the source could not connect it again; and the remedy. `before` is why the replacement was called off, or "". */
-function describeLacking({ source }: OperationFacts, before: string, failed: string): string {
+function describeLacking({ kind, source }: OperationFacts, before: string, failed: string): string {
   const host = source?.host ?? "the source";
-  const replaced = before === "" ? "The volume was replaced, but" : `${withoutTrailing(before, ".")}. Besides,`;
+  const cannot = `${host} cannot connect the volume to the guest that it keeps for a revert: ${withoutTrailing(failed, ".")}`;
+  const done = kind === "swap-volume-unconfirmed" && before === "" ? "The volume was replaced, but " : "";
+  const start = before === "" ? done : `${withoutTrailing(before, ".")}. Besides, `;
   return (
-    `${replaced} ${host} cannot connect the volume to the guest that it keeps for a revert: ${withoutTrailing(failed, ".")}. Confirm the move, which needs nothing of that guest. Or, before it is ` +
-    "reverted, detach the volume and attach it again when the cause is removed: the guest lacks it otherwise."
+    `${start}${cannot}. Confirm the move, which needs nothing of that guest. A revert is refused until it has the volume. Have it connected when the cause is removed: an administrator can do that ` +
+    "(berth volume settle), and so can you by detaching and attaching the volume, unless the server boots from it."
+  );
+}
+
+/** Why a move is not reverted: the guest that the source keeps for that lacks these volumes; and the remedy. */
+export function describeKeptWithout(host: string, volumeIds: readonly string[]): string {
+  const volumes = volumeIds.length === 1 ? `volume ${volumeIds[0]}` : `the volumes ${volumeIds.join(", ")}`;
+  return (
+    `The guest that ${host} keeps for a revert lacks ${volumes} of the server, and a revert would start it without. Confirm the move, or have the guest connected: an administrator can do that ` +
+    "(berth volume settle), and so can you by detaching and attaching the volume, unless the server boots from it. Then revert again."
   );
 }
 

@@ -319,6 +319,11 @@ export const REPLACING_ON_BOTH = route([
   ["returning-kept", "reconnect-at-source", "give-up", "give-up", "returning-kept", "give-up"],
 ]);
 
+/** The guest that the source of a move keeps gets a volume that it lacks, since the source or the other host was forced down while the server's volumes changed. */
+export const RECONNECTING_KEPT = route([
+  ["attaching-kept", "reconnect-at-source", "succeed", "give-up", "attaching-kept", "give-up"],
+]);
+
 /**
  * The host looks again which of two volumes its guest uses, or has used when it ran last. One that may still change over does so no longer, unless its record is decided
  * for the other volume. A host that cannot say it leaves the server as it is.

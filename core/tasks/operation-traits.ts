@@ -190,6 +190,9 @@ export const REPLACING_VOLUME_UNCONFIRMED = {
   confirmation: "unchanged",
 } as const satisfies OperationTraits;
 
+/** The server has the volume already, and goes on waiting for its confirmation. */
+export const RECONNECTING_VOLUME = { ...IN_PLACE, confirmation: "unchanged" } as const satisfies OperationTraits;
+
 /** From then on, no guest of the server uses another file of the volume. */
 export const SWITCHING_VOLUME = {
   ...IN_PLACE,

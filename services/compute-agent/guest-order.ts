@@ -12,8 +12,8 @@ import type {
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
-/** What a host has found out while it carried out an order: the functions that connect the guest's direct ports, and whether the guest still waits for what another host was to hand over. */
-export type OrderFindings = Pick<OrderReport, "devices" | "lacksContent">;
+/** What a host has found out while it carried out an order: the functions that connect the guest's direct ports, the volumes that it has at its next start, and whether the guest still waits for what another host was to hand over. */
+export type OrderFindings = Pick<OrderReport, "devices" | "lacksContent" | "volumes">;
 
 /** An order of a conductor for an existing guest, independent of the message that carried it. */
 export interface GuestOrder {

@@ -104,7 +104,7 @@ export class GuestOrders {
     const open = this.#open.get(key);
     const known = this.#known(order, open?.order);
     if (known === "asked") open?.asked.add(from);
-    else if (known !== null) order.answer(from, known, { devices: this.#devicesAfter(order, known) });
+    else if (known !== null) order.answer(from, known, this.#foundAfter(order, known));
     if (known !== null) return;
     const taken: OpenOrder = { order, asked: new Set([from]) };
     this.#open.set(key, taken);
@@ -113,8 +113,8 @@ export class GuestOrders {
     const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
     const end = (failed: string, found: OrderFindings = {}) => {
       if (this.#open.get(key) === taken) this.#open.delete(key);
-      const devices = this.#devicesAfter(order, failed);
-      for (const stream of taken.asked) order.answer(stream, failed, { devices, ...found });
+      const findings = { ...this.#foundAfter(order, failed), ...found };
+      for (const stream of taken.asked) order.answer(stream, failed, findings);
     };
     done.then(
       () => end(""),
@@ -148,6 +148,15 @@ export class GuestOrders {
     if (guest.orderId === begunId(order)) return HALF_SENT;
     if (guest.orderId === order.id) return order.goal === null || guest.state === order.goal ? "" : null;
     return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
+  }
+
+  #foundAfter(order: GuestOrder, failed: string): OrderFindings {
+    const { volumes } = this.#existing(order.name) ?? {};
+    const isStopped = failed === "" && order.work.kind === "power" && order.goal === "stopped";
+    return {
+      devices: this.#devicesAfter(order, failed),
+      ...(isStopped && volumes && { volumes: { volumeIds: volumes.map(({ volumeId }) => volumeId) } }),
+    };
   }
 
   /** The functions that connect a guest's direct ports, for the answer to an order by which the guest runs. */

@@ -204,3 +204,36 @@ test("a detachment waits for an attachment that cannot be called off, and the gu
   ]);
   expect(volumes()).toEqual([[], false]);
 });
+
+test("a host that has stopped a guest says which volumes it has, also to a repeated order, and nothing if it has recorded none", async () => {
+  const stop = (order: number) =>
+    orders.power(
+      {
+        ...{ ...NAME, verb: "stop", orderId: `o/${order}`, revision: order, imageId: "", files: [] },
+        ...{ snapshot: undefined, rescueImage: undefined, interfaces: undefined, volume: undefined },
+      },
+      stream,
+    );
+  stop(1);
+  await answered(1);
+  changeVolume("attach-volume", 2, VOLUME);
+  await answered(2);
+  for (const count of [3, 4]) {
+    stop(3);
+    await answered(count);
+  }
+  changeVolume("detach-volume", 4, VOLUME);
+  await answered(5);
+  stop(5);
+  await answered(6);
+  expect(answers.map(({ failed }) => failed)).toEqual(Array(6).fill(""));
+  const has = { volumeIds: [VOLUME.volumeId] };
+  expect(answers.map((answer) => answer.volumes)).toEqual([
+    undefined,
+    undefined,
+    has,
+    has,
+    undefined,
+    { volumeIds: [] },
+  ]);
+});

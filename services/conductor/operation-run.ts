@@ -167,7 +167,7 @@ export class OperationRun implements TaskRun {
     const asked = this.#asked;
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
-    else if (report.failed === "") this.#binding.afterOrder(asked, report, () => this.#answered(asked, ""));
+    else if (report.failed === "") this.#binding.afterOrder(asked, report, (why) => this.#answered(asked, why));
     else this.#refused(asked, report.failed, report.lacksContent);
   }
 

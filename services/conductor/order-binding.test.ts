@@ -87,9 +87,13 @@ test.each(["start-source", "start-destination", "power"])(
     const binding = new OrderBinding({ meet } as never, facts as never, {} as never);
     const place = { host: "host", attemptId: "a", items: [] };
     const devices = [{ portId: "port", pciSlot: "0000:05:00.1", pciVendorInfo: "", physicalNetwork: "" }];
-    await new Promise<void>((end) => binding.afterOrder({ ask, place } as never, { devices: { devices } }, end));
+    await new Promise<string>((end) =>
+      binding.afterOrder({ ask, place } as never, { devices: { devices }, volumes: undefined }, end),
+    );
     expect(told).toEqual([{ place, wish: { devices } }]);
-    await new Promise<void>((end) => binding.afterOrder({ ask, place } as never, { devices: undefined }, end));
+    await new Promise<string>((end) =>
+      binding.afterOrder({ ask, place } as never, { devices: undefined, volumes: undefined }, end),
+    );
     expect(told).toHaveLength(1);
   },
 );

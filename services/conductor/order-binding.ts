@@ -11,6 +11,7 @@ import { type MetNeeds, type NeedsOutcome, type NeighbourNeeds, NO_NEEDS } from 
 import { ASKED_OF_CINDER, type AskEffect } from "./operation-orders.ts";
 import { failed, type Need } from "./patient-calls.ts";
 import type { PortStep } from "./port-binder.ts";
+import { lackedAtSource } from "./read-refusal.ts";
 
 type Ask = AskEffect["ask"];
 type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: PlaceOf };
@@ -129,15 +130,20 @@ export class OrderBinding {
   /**
    * Called when a host has carried out an order. After an order by which the guest runs, the host names the functions that connect its direct ports. Neutron may
    * know those of another host, since the guest has come back, or since the host did not name them before the order. Neutron is told once, and `end` is called
-   * then, whether or not it has answered. Calls `end` at once if there is nothing to tell.
+   * then, whether or not it has answered. Calls `end` at once if there is nothing to tell; with a reason if the guest is not what it was asked for (`lackedAtSource`), otherwise with an empty one.
    */
-  afterOrder({ place }: Pick<Asked, "place">, { devices }: Pick<OrderReport, "devices">, end: () => void): void {
+  afterOrder(
+    { ask, place }: Pick<Asked, "ask" | "place">,
+    { devices, volumes }: Pick<OrderReport, "devices" | "volumes">,
+    end: (why: string) => void,
+  ): void {
+    const tell = () => end(lackedAtSource(this.#facts, { ask }, { volumes }));
     const { uuid, ports, portRequests } = this.#facts.after;
     const server = { uuid, ports, portRequests, volumes: [] };
     const need = { isWanted: () => true, isUrgent: true, tenure: this.#tenure };
     const telling = devices === undefined ? null : this.#needs.meet(server, place, need, { devices: devices.devices });
-    if (telling === null) end();
-    else telling.then(end, end);
+    if (telling === null) tell();
+    else telling.then(tell, tell);
   }
 
   #meet(asked: Asked, isWanted: () => boolean, isUrgent: boolean): Promise<NeedsOutcome> | null {

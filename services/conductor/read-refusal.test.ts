@@ -3,7 +3,7 @@ import type { OperationFacts, PlaceOf } from "../../core/tasks/operation-facts.t
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { GuestLook } from "../../core/tasks/refused-order.ts";
 import type { LookedAt } from "./guest-looker.ts";
-import { meaningOfRefusal } from "./read-refusal.ts";
+import { lackedAtSource, meaningOfRefusal } from "./read-refusal.ts";
 
 const source: PlaceOf = { host: "host-1", attemptId: "build/0", items: [] };
 const destination: PlaceOf = { host: "host-2", attemptId: "move/0", items: [] };
@@ -167,4 +167,15 @@ test.each<[OperationKind, GuestLook, unknown, { tries?: number; lacksContent?: t
   const guests = looking((host) => (host === source.host ? there : prepared));
   const asked = { ...handOver, ask: "start-destination", place: destination, ...how } as const;
   expect(await meaningOfRefusal({ ...facts, kind }, asked, guests)).toEqual(meaning);
+});
+
+test("a source that keeps a guest without a volume of the server is not reverted to, and only its own word counts", () => {
+  const volumes = ["v1", "v2", "v3"].map((volumeId) => ({ volumeId }));
+  const reverting = { ...facts, kind: "revert", after: { uuid: "server", volumes } } as unknown as OperationFacts;
+  const lacked = (volumeIds: readonly string[] | null, ask: "check-source" | "check-destination" = "check-source") =>
+    lackedAtSource(reverting, { ask }, { volumes: volumeIds === null ? undefined : { volumeIds: [...volumeIds] } });
+  expect(lacked(["v2"])).toMatch(/^The guest that host-1 keeps for a revert lacks the volumes v1, v3 of the server/);
+  expect(lacked(["v3", "v1"])).toMatch(/lacks volume v2 .* Confirm the move, or have the guest connected/);
+  // Further volumes may be those of a detachment in which the source was forced down.
+  expect([lacked(["v4", "v3", "v2", "v1"]), lacked(null), lacked([], "check-destination")]).toEqual(["", "", ""]);
 });

@@ -1,6 +1,7 @@
 import {
   describeForgotten,
   describeKept,
+  describeKeptWithout,
   describeOutdated,
   describeStranded,
   type SourceWord,
@@ -11,7 +12,7 @@ import { givesContent, isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Stage } from "../../core/tasks/operation-routes.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
-import { GuestState } from "../../proto/gen/berth/agent.ts";
+import { GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
 import type { AskedGuest } from "./operation-orders.ts";
 import type { SeenElsewhere } from "./task-releaser.ts";
@@ -48,6 +49,20 @@ const UNREACHED = "is up, but its agent is not connected to the conductor that c
 
 /** At these stages a refusal of Cinder or Neutron leaves a guest as the host's own would, so the server's guests are looked at first. */
 export const LEFT_ON_WORD: readonly Stage[] = ["recalling", "starting"];
+
+/**
+ * Why a server is not brought back to the guest that the source keeps for a revert, although the source has it: it lacks a volume of the server, as after a change of volumes in which the source was forced
+ * down. Empty if it lacks none, or if the source does not say that.
+ */
+export function lackedAtSource(
+  { after, source }: OperationFacts,
+  { ask }: Pick<AskedGuest, "ask">,
+  { volumes }: Pick<OrderReport, "volumes">,
+): string {
+  if (ask !== "check-source" || volumes === undefined) return "";
+  const lacked = after.volumes.flatMap(({ volumeId }) => (volumes.volumeIds.includes(volumeId) ? [] : volumeId));
+  return lacked.length === 0 ? "" : describeKeptWithout(source?.host ?? "the source", lacked);
+}
 
 /** The guest of an operation's server at a place. */
 export function guestOf(facts: OperationFacts, place: Pick<PlaceOf, "host" | "attemptId">): LookedAt {

@@ -315,7 +315,7 @@ describe("while the server's move waits for its confirmation, a volume that Cind
     },
   );
 
-  test("is replaced although Cinder does not connect it to the source in the end, whose guest lacks it then", async () => {
+  test("is replaced although Cinder does not connect it to the source in the end, whose guest lacks it until it is connected, and is not reverted to before that", async () => {
     const { reserve } = cinder;
     cinder.reserve = async (wanted, by) =>
       wanted.connector?.host === "host-0"
@@ -326,7 +326,24 @@ describe("while the server's move waits for its confirmation, a volume that Cind
       message: expect.stringMatching(/^The volume was replaced, but host-0 cannot connect.*no path to host-0.*Confirm/),
     };
     expect(await isDone("success")).toMatchObject({ status: "VERIFY_RESIZE", fault });
-    expect(await end("revert")).toEqual(["host-0", []]);
+    await cell.operate({ server: 1, kind: "revert" });
+    const kept = `The guest that host-0 keeps for a revert lacks volume ${volume.volumeId} of the server`;
+    await eventually("the revert to be refused", async () => (await cell.server(1)).fault?.message.startsWith(kept));
+    expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", host: "host-1" });
+    expect(cell.existsOn(1)).toHaveLength(2);
+    const own = { ...volume, replacedBy: "" };
+    const reconnect = () => cell.operate({ server: 1, kind: "reconnect-volume-unconfirmed", volume: own });
+    await reconnect();
+    const cannot = { message: expect.stringMatching(/^host-0 cannot connect the volume .*no path to host-0/) };
+    await eventually("the source to be told in vain", async () =>
+      (await cell.server(1)).fault?.message.startsWith("host-0"),
+    );
+    expect(await cell.rest(1)).toMatchObject({ status: "VERIFY_RESIZE", fault: cannot });
+    cinder.reserve = reserve;
+    await reconnect();
+    await cell.rest(1);
+    await eventually("both hosts to have it", async () => (await hostsOf(volume.volumeId))?.length === 2);
+    expect(await end("revert")).toEqual(["host-0", [`host-0 ${volume.volumeId}`]]);
   });
 
   test.each(CALLS)(

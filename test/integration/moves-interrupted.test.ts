@@ -18,7 +18,6 @@ function twice(): (limit: number) => number {
     return limit === 10 ? count % 2 : 0;
   };
 }
-
 /** Delivers in order, and the message of this number again at the end. */
 function twiceOnly(at: number): (limit: number) => number {
   let count = -1;
@@ -63,6 +62,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   "attach-volume-unconfirmed": ["resize"],
   "detach-volume-unconfirmed": ["resize"],
   "swap-volume-unconfirmed": ["attach-volume", "resize"],
+  "reconnect-volume-unconfirmed": ["attach-volume", "resize"],
   "attach-volume-offloaded": ["shelve-offload"],
   "detach-volume-offloaded": ["shelve-offload", "attach-volume-offloaded"],
 };
@@ -103,7 +103,7 @@ async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Prom
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
   // Messages that are delivered twice all the time might never let two operations end.
-  order = kind === "swap-volume-unconfirmed" ? inOrder : random;
+  order = ["swap-volume-unconfirmed", "reconnect-volume-unconfirmed"].includes(kind) ? inOrder : random;
   for (const earlier of BEFORE[kind] ?? []) {
     await world.request({ server: 0, kind: earlier, hosts: HOSTS });
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);

@@ -393,7 +393,18 @@ export interface OrderReport {
    * Only for an order that failed: the guest still waits for what another host was to hand over, so it is not whole. Absent if it is, if the host
    * cannot tell, and from an agent of an older version.
    */
-  lacksContent?: boolean | undefined;
+  lacksContent?:
+    | boolean
+    | undefined;
+  /**
+   * Only for a stop that was carried out: the volumes that the guest has at its next start. Absent if the host has not recorded them, and from an
+   * agent of an older version.
+   */
+  volumes?: GuestVolumes | undefined;
+}
+
+export interface GuestVolumes {
+  volumeIds: string[];
 }
 
 /** Lets the prepared guest run. It is sent only after the cell's database names this host and attempt as the server's home. */
@@ -3552,6 +3563,7 @@ function createBaseOrderReport(): OrderReport {
     failed: "",
     devices: undefined,
     lacksContent: undefined,
+    volumes: undefined,
   };
 }
 
@@ -3577,6 +3589,9 @@ export const OrderReport: MessageFns<OrderReport> = {
     }
     if (message.lacksContent !== undefined) {
       writer.uint32(56).bool(message.lacksContent);
+    }
+    if (message.volumes !== undefined) {
+      GuestVolumes.encode(message.volumes, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -3650,6 +3665,14 @@ export const OrderReport: MessageFns<OrderReport> = {
             message.lacksContent = reader.bool();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.volumes = GuestVolumes.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3676,6 +3699,64 @@ export const OrderReport: MessageFns<OrderReport> = {
       ? PortDevices.fromPartial(object.devices)
       : undefined;
     message.lacksContent = object.lacksContent ?? undefined;
+    message.volumes = (object.volumes !== undefined && object.volumes !== null)
+      ? GuestVolumes.fromPartial(object.volumes)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseGuestVolumes(): GuestVolumes {
+  return { volumeIds: [] };
+}
+
+export const GuestVolumes: MessageFns<GuestVolumes> = {
+  encode(message: GuestVolumes, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.volumeIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GuestVolumes {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGuestVolumes();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.volumeIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GuestVolumes>): GuestVolumes {
+    return GuestVolumes.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GuestVolumes>): GuestVolumes {
+    const message = createBaseGuestVolumes();
+    message.volumeIds = object.volumeIds?.map((e) => e) || [];
     return message;
   },
 };

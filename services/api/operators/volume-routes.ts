@@ -45,7 +45,9 @@ export function registerVolumeSettling(http: Http, deps: SettleVolumeDeps): void
   });
 }
 
-/** Refuses a server that does not exist or does not have the volume (404), and a volume that is not in doubt, or whose server's state does not allow it (409). */
+/**
+ * Settles a volume in doubt, or has one that is not in doubt connected to the guest that the source of an unconfirmed move keeps, which may lack it. Refuses a server that does not exist or does not have the volume (404), and a volume that is neither, or whose server's state does not allow it (409).
+ */
 async function settleVolume(
   deps: SettleVolumeDeps,
   { call, carrier }: { readonly call: KnownCall; readonly carrier: Readonly<Record<string, string>> },
@@ -58,12 +60,15 @@ async function settleVolume(
   if (volume === undefined)
     throw notFound(`Server ${uuid} has no volume ${asked.volume.slice(0, 100)}: the audit names the volumes in doubt.`);
   const { volumeId, replacedBy } = volume;
-  if (replacedBy === "")
+  // The guest that the source of a move keeps may lack a volume that is not in doubt, or no longer, and then the move is not reverted.
+  const isReconnected = replacedBy === "" && target.server.status === "VERIFY_RESIZE" && asked.uses === undefined;
+  if (replacedBy === "" && !isReconnected)
     throw conflict(
       `Volume ${volumeId} of server ${uuid} is not in doubt: its guest uses it, so there is nothing to do.`,
     );
   const operation = randomUUID();
-  const kind = asked.uses === undefined ? "settle-volume" : KINDS[asked.uses];
+  const settling = asked.uses === undefined ? "settle-volume" : KINDS[asked.uses];
+  const kind = isReconnected ? "reconnect-volume-unconfirmed" : settling;
   // The server is read again before the operation begins.
   const after = (now: ServerSpec) => {
     if (now.volumes.some((one) => one.volumeId === volumeId && one.replacedBy === replacedBy)) return now;

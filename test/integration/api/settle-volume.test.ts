@@ -50,6 +50,10 @@ async function inDoubtUnconfirmed(): Promise<{ readonly server: string; readonly
   await finish(server, "detaching-kept", "pivoting", "lost");
   return { server, own };
 }
+const messageOf = (json: {
+  readonly badRequest?: { readonly message: string };
+  readonly conflictingRequest?: { readonly message: string };
+}) => (json.badRequest ?? json.conflictingRequest)?.message;
 const marks = async (server: string) =>
   (await north().servers([server]))[0]?.spec.volumes.map(({ volumeId, replacedBy }) => [volumeId, replacedBy]);
 
@@ -153,10 +157,36 @@ test("a move whose server has a volume in doubt is not reverted, since its guest
   const refused = await revert();
   expect([refused.status, refused.json.conflictingRequest.message]).toEqual([
     409,
-    expect.stringContaining("it is unknown whether its guest uses volume"),
+    expect.stringMatching(/it is unknown whether its guest uses volume .* Confirm the move, or ask your administrator/),
   ]);
   expect((await settle(server, own)).status).toBe(202);
   await finish(server, "calling-off", "succeed");
   expect([(await show(server)).status, await marks(server)]).toEqual(["VERIFY_RESIZE", [[own, ""]]]);
   expect((await revert()).status).toBe(202);
+});
+
+test("a volume in doubt is not detached in VERIFY_RESIZE, where a hard reboot is not possible either, and is when it is settled", async () => {
+  const { server, own } = await inDoubtUnconfirmed();
+  const detach = () => call("DELETE", `/v2.1/servers/${server}/os-volume_attachments/${own}`);
+  const refused = await detach();
+  expect([refused.status, messageOf(refused.json)]).toEqual([
+    400,
+    expect.stringMatching(/cannot be detached now: it is unknown .* Confirm the move, or ask your administrator/),
+  ]);
+  expect((await call("POST", `/v2.1/servers/${server}/action`, { reboot: { type: "HARD" } })).status).toBe(409);
+  expect((await settle(server, own)).status).toBe(202);
+  await finish(server, "calling-off", "succeed");
+  expect((await detach()).status).toBe(202);
+});
+
+test("an operator has a volume that is not in doubt connected to the guest that the source of an unconfirmed move keeps", async () => {
+  const { server, own } = await inDoubtUnconfirmed();
+  expect((await settle(server, own)).status).toBe(202);
+  await finish(server, "calling-off", "succeed");
+  expect((await settle(server, own, { guest_uses: "own" })).status).toBe(409);
+  const again = await settle(server, own);
+  expect([again.status, again.json]).toMatchObject([202, { volume: own, replaced_by: "" }]);
+  expect(openTask(server)?.work).toMatchObject({ value: { kind: "reconnect-volume-unconfirmed" } });
+  await finish(server, "succeed");
+  expect([(await show(server)).status, await marks(server)]).toEqual(["VERIFY_RESIZE", [[own, ""]]]);
 });

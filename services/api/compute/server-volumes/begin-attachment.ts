@@ -1,6 +1,7 @@
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import { OPERATIONS, type OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
@@ -9,6 +10,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { awaitWithoutHost } from "./await-without-host.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import type { AttachedVolume } from "./find-attachment.ts";
+import { refuseDetachInDoubt } from "./refuse-in-doubt.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 
@@ -61,15 +63,18 @@ export async function beginAttachment(
   if (taskId === null) throw new Error(`volume ${volume.id} waits for no operation`);
   const [onHost, onNone, onBoth] = KINDS[phase === "attaching" ? "attaching" : "detaching"];
   const kind = isOffloaded(target) ? onNone : target.server.status === "VERIFY_RESIZE" ? onBoth : onHost;
-  const request = { kind, carrier, taskId, askedBy: callerOf(call), volume: serverVolumeOf(volume) } as const;
+  // The server is read again before the operation begins.
+  const after = (now: ServerSpec): ServerSpec => {
+    if (phase === "detaching") refuseDetachInDoubt({ ...target.server, spec: now }, volume.id);
+    return now;
+  };
+  const request = { kind, carrier, taskId, askedBy: callerOf(call), volume: serverVolumeOf(volume), after } as const;
   try {
     await beginInCell(deps, target, request);
   } catch (error) {
     // What Cinder does not end now is left to the settler, and the caller gets the reason of the refusal.
     if (error instanceof Fault && error.status < 500)
-      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now(), {
-        isRefused: true,
-      }).catch(onlyCinder);
+      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now(), { isRefused: true }).catch(onlyCinder);
     throw error;
   }
   if (kind === onNone) await awaitWithoutHost(target.cell, taskId, deps.clock);

@@ -10,6 +10,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { type AttachmentCall, beginAttachment, refuseShelvedEarly, requireAttachable } from "./begin-attachment.ts";
 import { confirmEnded } from "./confirm-ended.ts";
 import { type AttachedVolume, attachmentOfServer, findAttachment } from "./find-attachment.ts";
+import { refuseDetachInDoubt } from "./refuse-in-doubt.ts";
 import { ROOT_DEVICE } from "./root-device.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 
@@ -17,7 +18,7 @@ const ACTION = "detach_volume";
 
 /**
  * Detaches a volume from a server. It stays the server's until its host has said that the guest does not have it. Refuses, in Nova's order, a volume that the server does
- * not have (404), one that it boots from (400), a server that has another operation under way or whose status does not allow it (409), and a volume that is attaching or detaching (400).
+ * not have (404), one that it boots from (400), a server that has another operation under way or whose status does not allow it (409), and a volume that is attaching or detaching, or in doubt while a move waits for its confirmation (400).
  */
 export async function detachVolume(
   deps: ServerDeps,
@@ -36,6 +37,7 @@ export async function detachVolume(
   if (volumes === null) throw volumeNotFound(volumeId);
   const server = { uuid: target.server.uuid, asked: id };
   const volume = await findDetachable(volumes, server, volumeId, call);
+  refuseDetachInDoubt(target.server, volume.id);
   const taskId = randomUUID();
   const begin = () => volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId });
   if (!(await begin())) {

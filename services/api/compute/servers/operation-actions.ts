@@ -49,6 +49,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "snapshot-volume": null,
   "merge-volume": null,
   // Nova has nothing of the kind.
+  "reconnect-volume-unconfirmed": ["settle_volume", "compute_settle_volume"],
   "settle-volume": ["settle_volume", "compute_settle_volume"],
   "settle-volume-own": ["settle_volume", "compute_settle_volume"],
   "settle-volume-other": ["settle_volume", "compute_settle_volume"],
