@@ -26,6 +26,7 @@ export type SimFault =
   | "conductor-stall"
   | "silence"
   | "dies-giving"
+  | "dies-replacing"
   | "restore"
   | "restore-midway"
   | "guest-ends"
@@ -262,7 +263,17 @@ export const PROFILES: readonly Profile[] = [
     name: "volume-migrations",
     about:
       "Cinder migrates the volumes of servers, for which it asks for their replacement, and is silent, slow, or loses its answers, while processes and hosts die and ways are cut",
-    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes"],
+    faults: [
+      "kill",
+      "kill",
+      "pause",
+      "cut-cell",
+      "cut-agent",
+      "host-power",
+      "spikes",
+      "dies-replacing",
+      "dies-replacing",
+    ],
     swarm: false,
     everyMs: 2_000,
     skewMs: 2_000,

@@ -100,7 +100,8 @@ export class SimContents {
     for (const { host, serverUuid, files, running } of this.#servers.guests()) {
       const server = this.#servers.look(serverUuid);
       if (files[volumeId]?.[0] !== file || server === null || server.status === "DELETED") continue;
-      if (running || server.host === host || server.status === "VERIFY_RESIZE")
+      // One that a move has left on another host is removed, or is started again, which `write` sees.
+      if (running || server.host === host)
         this.#world.find(6, `Cinder has deleted ${file} of volume ${volumeId}, which ${serverUuid} has on ${host}`);
     }
     const { version = 0 } = this.#latest.get(volumeId) ?? {};

@@ -146,6 +146,13 @@ export class SimHosts {
     await this.#agent.start();
   }
 
+  #replacing(hypervisor: Driver): Driver["changeVolume"] {
+    return async (guest, volume, step, signal) => {
+      await hypervisor.changeVolume(guest, volume, step, signal);
+      if (step !== "extend") this.#world.onReplaced(this.name);
+    };
+  }
+
   /** The hypervisor as one agent process reaches it. It continues while its agent is away, but answers nobody then. */
   #driverOf(process: SimProcess): Driver {
     const world = this.#world;
@@ -166,7 +173,7 @@ export class SimHosts {
       rescue: (guest, image, signal) => started(guest, hypervisor.rescue(guest, image, signal)),
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
-      changeVolume: (guest, volume, step, signal) => hypervisor.changeVolume(guest, volume, step, signal),
+      changeVolume: this.#replacing(hypervisor),
       snapshotVolume: (guest, volume, order, signal) => hypervisor.snapshotVolume!(guest, volume, order, signal),
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       addInterfaces: (guest, interfaces, signal) => hypervisor.addInterfaces(guest, interfaces, signal),

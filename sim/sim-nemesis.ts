@@ -22,6 +22,13 @@ const QUIET_LOOK_MS = 20;
 /** How long a database that is restored is away. Calls that were on their way to it have ended by then. */
 const RESTORE_MS = 1_500;
 
+/** The share of the messages that are harmed, by the fault and a random number. */
+const WEATHER = {
+  loss: (chance: number) => ["lossShare", chance * 0.2] as const,
+  twice: (chance: number) => ["twiceShare", chance * 0.5] as const,
+  spikes: (chance: number) => ["spikeShare", chance * 0.3] as const,
+};
+
 /** Injects faults at random moments until it is told to stop, and then makes everything whole again. */
 export class SimNemesis {
   readonly #world: World;
@@ -88,6 +95,7 @@ export class SimNemesis {
         break;
       case "silence":
       case "dies-giving":
+      case "dies-replacing":
         this.#awaitDeed(fault, durationMs, chance);
         break;
       case "guest-ends":
@@ -121,13 +129,9 @@ export class SimNemesis {
         this.#slow(chance < 0.5 ? name : cell.databasePlace, 10 + chance * 500, durationMs);
         break;
       case "loss":
-        this.#weather("lossShare", chance * 0.2, durationMs);
-        break;
       case "twice":
-        this.#weather("twiceShare", chance * 0.5, durationMs);
-        break;
       case "spikes":
-        this.#weather("spikeShare", chance * 0.3, durationMs);
+        this.#weather(WEATHER[fault](chance), durationMs);
         break;
       default:
         fault satisfies never;
@@ -233,15 +237,24 @@ export class SimNemesis {
     this.#cloud.cutOff(agent);
   }
 
-  /** Harms the next host that changes a guest, or that gives a live one away. */
-  #awaitDeed(fault: "silence" | "dies-giving", durationMs: number, chance: number): void {
-    if (fault === "silence") this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
-    else this.#world.onGivenAway = (agent) => this.#dieGiving(agent, durationMs);
+  /** Harms the next host that changes a guest, that gives a live one away, or that replaces a volume. */
+  #awaitDeed(fault: "silence" | "dies-giving" | "dies-replacing", durationMs: number, chance: number): void {
+    const world = this.#world;
+    if (fault === "silence") world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
+    else if (fault === "dies-giving")
+      world.onGivenAway = (agent) => {
+        world.onGivenAway = () => {};
+        this.#dieNow(agent, durationMs);
+      };
+    else
+      world.onReplaced = (agent) => {
+        world.onReplaced = () => {};
+        this.#dieNow(agent, durationMs);
+      };
   }
 
   /** Long enough for an operator to notice, and to force the host down. */
-  #dieGiving(agent: string, durationMs: number): void {
-    this.#world.onGivenAway = () => {};
+  #dieNow(agent: string, durationMs: number): void {
     if (!this.#stopped) this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);
   }
 
@@ -302,7 +315,7 @@ export class SimNemesis {
     clock.setTimer(forMs, () => network.slow(place, 1));
   }
 
-  #weather(what: "lossShare" | "twiceShare" | "spikeShare", share: number, forMs: number): void {
+  #weather([what, share]: ReturnType<(typeof WEATHER)[keyof typeof WEATHER]>, forMs: number): void {
     const { network, clock } = this.#world;
     network.weather[what] = share;
     if (what === "spikeShare") network.weather.spikeMs = 3_000;

@@ -1,3 +1,5 @@
+import { registerNeighbour } from "../services/api/http/register-neighbour.ts";
+import { OPERATORS_PREFIX } from "../services/api/operators/register-operators.ts";
 import { registerVolumeSettling } from "../services/api/operators/volume-routes.ts";
 import { SERVER_LIFE_ROUTES } from "../services/api/register-routes.ts";
 import type { SimNeighbours } from "./sim-neighbours.ts";
@@ -7,9 +9,9 @@ export function simRoutes({ cinder }: Pick<SimNeighbours, "cinder">): typeof SER
   if (cinder === null || cinder.migrations === null) return SERVER_LIFE_ROUTES;
   return {
     ...SERVER_LIFE_ROUTES,
-    compute: (scope, prefix, deps, parts, settings) => {
-      SERVER_LIFE_ROUTES.compute(scope, prefix, deps, parts, settings);
-      registerVolumeSettling(scope, parts.server);
-    },
+    neighbours: (_deps, { http, server }, _settings, resolveIdentity) =>
+      registerNeighbour(http, { prefix: OPERATORS_PREFIX, serviceTypes: [] }, resolveIdentity, (scope) =>
+        registerVolumeSettling(scope, server),
+      ),
   };
 }

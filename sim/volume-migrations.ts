@@ -1,4 +1,5 @@
 import { OPERATIONS } from "../core/tasks/operation-kinds.ts";
+import { OPERATORS_PREFIX } from "../services/api/operators/register-operators.ts";
 import { freeServer } from "./free-server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import type { SimMigrations } from "./sim-migrations.ts";
@@ -123,7 +124,7 @@ export class VolumeMigrations {
       const volume = spec?.volumes.find(({ replacedBy }) => replacedBy !== "");
       if (taskState !== null || volume === undefined) continue;
       const { volumeId } = volume;
-      const url = `/v2.1/servers/${server}/volumes/${volumeId}/settle`;
+      const url = `${OPERATORS_PREFIX}/servers/${server}/volumes/${volumeId}/settle`;
       const answer = await this.#user.call({ method: "POST", url, payload: {} });
       const status = answer?.status ?? 0;
       if (status === 202) this.counts.settled += 1;

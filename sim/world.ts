@@ -38,6 +38,8 @@ export class World {
   onHandedOver: (order: Omit<HandOffOrder, "listensAt" | "orderId">, agent: string) => void = () => {};
   /** Called when a host of this agent has given a guest that ran to another host, before its agent hears of it. */
   onGivenAway: (agent: string) => void = () => {};
+  /** Called when a host of this agent has let a guest take a step of the replacement of a volume, before its agent hears of it. */
+  onReplaced: (agent: string) => void = () => {};
   /** Called when a process has received messages of this process over a link. */
   onHeard: (process: string) => void = () => {};
   /** Called when a user asks for a server's guests to be deleted or stopped. */

@@ -35,6 +35,12 @@ export const COMPLETION_PAUSE_MS = 75_000;
 /** What is known of a completion for so long is forgotten. It is found out again then, which only takes longer. */
 const FORGOTTEN_AFTER_MS = 600_000;
 
+/** What is known of a completion: until when one may be waiting in Cinder, and whether this process has asked for one. */
+interface KnownCompletion {
+  readonly mayBeginUntilMs: number;
+  readonly isAsked: boolean;
+}
+
 /**
  * Tells Cinder how the replacement of a volume has ended, with which Cinder migrates an attached volume to another back end. If it is completed, Cinder gives the
  * other volume the id of the first one, and deletes what the first one has stored; otherwise it deletes the other one. So this is called only after the
@@ -52,8 +58,8 @@ export class ReplacementEnder {
   readonly #storage: BlockStorage;
   readonly #clock: Clock;
   readonly #pauseMs: number;
-  /** Until when a completion may be waiting in Cinder, by the two volumes. */
-  readonly #mayBeginUntilMs = new Map<string, number>();
+  /** By the two volumes. */
+  readonly #completions = new Map<string, KnownCompletion>();
 
   /** `pauseMs`: how long a completion that was asked for may take to begin. */
   constructor(
@@ -68,7 +74,7 @@ export class ReplacementEnder {
   /** Rejects with a BlockStorageError if Cinder's answer is not known; then this is to be called again. `mayWrite` is asked before each write. */
   async end(replacement: EndingReplacement, mayWrite: () => Promise<boolean>): Promise<ReplacementEndOutcome> {
     const outcome = await this.#end(replacement, mayWrite);
-    if (outcome.kind !== "refused") this.#mayBeginUntilMs.delete(keyOf(replacement.volume));
+    if (outcome.kind !== "refused") this.#completions.delete(keyOf(replacement.volume));
     return outcome;
   }
 
@@ -91,8 +97,12 @@ export class ReplacementEnder {
       return refused(
         `Cinder has completed the migration of volume ${volumeId} to ${replacedBy}, and deletes what the guest uses. Copy what is needed out of the guest while it runs, and reset the volume's migration status (cinder reset-state --reset-migration-status ${volumeId}): from its next boot on, the guest has the volume as Cinder has it now`,
       );
+    // Cinder gives the volume the attachments of the other one when it completes the migration, and this process had ended all others before it asked. So it has completed it, also
+    // if it has begun to migrate the volume again since.
+    const isTaken = attachments.length > 0 && this.#completions.get(keyOf(volume))?.isAsked === true;
+    const isCompleted = own?.migrationStatus === SUCCEEDED || (own !== null && isGone && isTaken);
     if (!isUnderWay || (end === "abandon" && isDropped)) {
-      if (end === "abandon" || own?.migrationStatus === SUCCEEDED) return ENDED;
+      if (end === "abandon" || isCompleted) return ENDED;
       return refused(
         `Cinder no longer migrates volume ${volumeId} to ${replacedBy}, whose data the guest uses (migration status: ${own?.migrationStatus || "none"})`,
       );
@@ -109,7 +119,7 @@ export class ReplacementEnder {
       if (outcome.kind === "ended") return ENDED;
       return refused(`Cinder does not end the migration of volume ${volumeId} to ${replacedBy}: ${outcome.why}`);
     } catch (error) {
-      this.#note(volume, this.#clock.monotonic() + this.#pauseMs);
+      this.#note(volume, { mayBeginUntilMs: this.#clock.monotonic() + this.#pauseMs, isAsked: end === "complete" });
       throw error;
     }
   }
@@ -117,9 +127,9 @@ export class ReplacementEnder {
   /** Throws while a completion that was asked for before may not have begun. */
   #pauseAfterOthers(volume: EndingReplacement["volume"], attachmentsLeft: number): void {
     const nowMs = this.#clock.monotonic();
-    const known = this.#mayBeginUntilMs.get(keyOf(volume));
-    const untilMs = known ?? (attachmentsLeft === 0 ? nowMs + this.#pauseMs : nowMs);
-    if (known === undefined) this.#note(volume, untilMs);
+    const known = this.#completions.get(keyOf(volume));
+    const untilMs = known?.mayBeginUntilMs ?? (attachmentsLeft === 0 ? nowMs + this.#pauseMs : nowMs);
+    if (known === undefined) this.#note(volume, { mayBeginUntilMs: untilMs, isAsked: false });
     if (nowMs < untilMs)
       throw new BlockStorageError(
         "unreachable",
@@ -127,11 +137,11 @@ export class ReplacementEnder {
       );
   }
 
-  #note(volume: EndingReplacement["volume"], untilMs: number): void {
+  #note(volume: EndingReplacement["volume"], completion: KnownCompletion): void {
     const nowMs = this.#clock.monotonic();
-    for (const [key, lastMs] of this.#mayBeginUntilMs)
-      if (nowMs - lastMs > FORGOTTEN_AFTER_MS) this.#mayBeginUntilMs.delete(key);
-    this.#mayBeginUntilMs.set(keyOf(volume), untilMs);
+    for (const [key, { mayBeginUntilMs }] of this.#completions)
+      if (nowMs - mayBeginUntilMs > FORGOTTEN_AFTER_MS) this.#completions.delete(key);
+    this.#completions.set(keyOf(volume), completion);
   }
 }
 

@@ -101,6 +101,24 @@ test("a migration that somebody else has ended, while the guest uses the other v
   expect([await attached(volumeId), await attached(replacedBy)]).toEqual([1, 1]);
 });
 
+test.each(["migrating", "error"])(
+  "a completion whose answer was lost has ended, also if Cinder has migrated the volume again since (%s)",
+  async (migrationStatus) => {
+    cinder.fate = (method) => (method === "endMigration" ? "lost" : "answered");
+    expect(await end("complete")).toMatchObject({ kind: "failed" });
+    cinder.fate = () => "answered";
+    cinder.putVolume({ ...find(volumeId)!, migrationStatus });
+    expect(await end("complete")).toEqual({ kind: "ended" });
+    expect(await attached(volumeId)).toBe(1);
+  },
+);
+
+test("a migration whose other volume is gone, and that this conductor has not asked Cinder to complete, is left to the operator", async () => {
+  await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
+  expect(await end("complete")).toMatchObject({ kind: "failed" });
+});
+
 test("a silent Cinder, and a conductor without one, are named, and other volumes need nothing", async () => {
   expect(await end("complete", conductor(null))).toMatchObject({
     reason: expect.stringContaining("set BERTH_VOLUMES=cinder"),

@@ -12,7 +12,7 @@ import { registerSettingsRoutes } from "./settings-routes.ts";
 import { registerVolumeSettling, type SettleVolumeDeps } from "./volume-routes.ts";
 
 /** The path of the operators' API, which has no counterpart in Nova and is used by the `berth` command. */
-const OPERATORS_PREFIX = "/berth/v1";
+export const OPERATORS_PREFIX = "/berth/v1";
 
 /** Mounts the operators' API. Callers are known as those of the Compute API are; there are no microversions. */
 export function registerOperators(
