@@ -11,7 +11,8 @@ const POLL_MS = 50;
 const END_MS = 60_000;
 /** How long QEMU may need to copy the last writes of a guest that is halted for it. */
 const SETTLE_MS = 10_000;
-const SETTLE_POLL_MS = 5;
+/** A guest that is halted waits for this. */
+const HALTED_POLL_MS = 5;
 
 interface Job {
   readonly id: string;
@@ -102,7 +103,7 @@ async function begin(
  * ended it yet.
  */
 export async function isCopied(guest: QemuMonitor, volumeId: string): Promise<boolean> {
-  for (const untilMs = performance.now() + SETTLE_MS; ; await delay(SETTLE_POLL_MS)) {
+  for (const untilMs = performance.now() + SETTLE_MS; ; await delay(HALTED_POLL_MS)) {
     const jobs = (await guest.execute("query-block-jobs")) as readonly BlockJob[];
     const job = jobs.find(({ device }) => device === jobId(volumeId));
     if (job?.status !== "ready") return false;
@@ -112,8 +113,8 @@ export async function isCopied(guest: QemuMonitor, volumeId: string): Promise<bo
 }
 
 /**
- * Lets the guest use the copy, and closes the file that it has used before. Does nothing if it uses the copy already. Resolves with false, without a change,
- * if the copy has failed meanwhile, so that the guest uses its own file alone.
+ * Lets the guest use the copy. Does nothing if it uses the copy already. Resolves with false, without a change, if the copy has failed meanwhile, so that the guest uses its own
+ * file alone. The other file stays open until `endVolumeCopy`.
  */
 export async function useCopy(guest: QemuMonitor, volumeId: string, copy: string): Promise<boolean> {
   const untilMs = performance.now() + END_MS;
@@ -127,11 +128,9 @@ export async function useCopy(guest: QemuMonitor, volumeId: string, copy: string
         "state",
         `QEMU did not change over to the copy of volume ${volumeId} within ${END_MS / 1_000} s`,
       );
-    await delay(POLL_MS);
+    await delay(HALTED_POLL_MS);
   }
-  const isUsed = (await usedNode(guest, volumeId)) === copy;
-  await endVolumeCopy(guest, volumeId);
-  return isUsed;
+  return (await usedNode(guest, volumeId)) === copy;
 }
 
 /** Ends the copying of a volume, if there is one, and closes the file that the guest does not use. */

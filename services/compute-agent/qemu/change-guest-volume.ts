@@ -76,21 +76,31 @@ async function pivot(guest: QemuGuest, place: GuestVolume, { volumeId, replacedB
   if (!replacement.isDecided && !hasQemu) throw notRunning();
   const { replacement: _, ...kept } = replacement.isDecided ? place : await haltCopied(guest, place);
   const replaced = { ...kept, connection: replacement.connection, replacedBy };
-  try {
-    await change(guest, { ...replaced, replacement: { ...replacement, isDecided: true } });
-  } catch (error) {
-    if (kept.isHalted === true) await guest.execute("cont");
-    throw error;
-  }
+  const decided = { ...replaced, replacement: { ...replacement, isDecided: true } };
+  if (!replacement.isDecided) await decide(guest, decided);
   if (hasQemu && !(await useCopy(guest, volumeId, replacement.node))) {
+    await endVolumeCopy(guest, volumeId);
     const { replacedBy: _former, ...own } = kept;
     const former = { ...own, connection: replacement.former };
     await change(guest, former);
     await goOn(guest, former);
     throw noCopy(volumeId);
   }
-  await change(guest, replaced);
-  await goOn(guest, replaced);
+  // The guest uses the other volume alone from here on, so it does not wait until QEMU has closed the former one.
+  await goOn(guest, decided);
+  if (hasQemu) await endVolumeCopy(guest, volumeId);
+  const { isHalted: _halted, ...going } = replaced;
+  await change(guest, going);
+}
+
+/** A guest that was halted for this goes on if it cannot be recorded. One whose record is decided already does not, since it may not use the other volume yet. */
+async function decide(guest: QemuGuest, decided: GuestVolume): Promise<void> {
+  try {
+    await change(guest, decided);
+  } catch (error) {
+    if (decided.isHalted === true) await guest.execute("cont");
+    throw error;
+  }
 }
 
 /** Halts a guest that runs, and makes sure that its volume and the copy are the same from then on. The record says first that the guest is halted, for an agent that dies meanwhile. */
@@ -107,7 +117,7 @@ async function haltCopied(guest: QemuGuest, place: GuestVolume): Promise<GuestVo
 }
 
 /** Lets a guest go on that was halted for its volume. Does nothing for another one. */
-export async function goOn(guest: QemuGuest, place: GuestVolume): Promise<void> {
+async function goOn(guest: QemuGuest, place: GuestVolume): Promise<void> {
   const { isHalted, ...going } = place;
   if (isHalted !== true) return;
   if ((await guest.state()) === "paused") await guest.execute("cont");

@@ -19,7 +19,7 @@ import { bootId } from "../../../runtime/boot-id.ts";
 import { FINISHING, STALLED } from "./found-power-of.ts";
 import type { GuestFunctions } from "./guest-functions.ts";
 import { changeInterfaces, ensureInterfaceSlots, followedPorts, followUserNetwork } from "./guest-interfaces.ts";
-import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
+import { ensureVolumeBus, forgetHalts, plugVolumes } from "./guest-volumes.ts";
 import { refuseWithoutMemory } from "./refuse-without-memory.ts";
 
 const POLL_MS = 20;
@@ -159,11 +159,13 @@ export async function pauseGuest(guest: QemuGuest, control: PowerControl): Promi
   if (state === "paused" || state === STALLED) {
     if (guest.record.receives !== null || guest.record.handedTo !== null) await settleHere(guest);
     else await forgetSuspend(guest);
+    await forgetHalts(guest);
     return;
   }
   refuseWithoutMemory(guest, state);
   if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
   await forgetSuspend(guest);
+  await forgetHalts(guest);
   await guest.execute("stop");
 }
 

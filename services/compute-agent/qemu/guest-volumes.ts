@@ -106,6 +106,13 @@ async function endReplacements(guest: QemuGuest): Promise<void> {
   }
 }
 
+/** Makes sure that a guest which is paused on purpose does not go on when the change of a volume is over for which it was halted. */
+export async function forgetHalts(guest: QemuGuest): Promise<void> {
+  const { volumes = [] } = guest.record;
+  if (!volumes.some(({ isHalted }) => isHalted === true)) return;
+  await guest.change({ volumes: volumes.map(({ isHalted: _, ...volume }) => volume) });
+}
+
 /** Gives the guest's machine a controller for volumes, if it has none and the host has volumes. The guest must have no QEMU, and no saved memory. */
 export async function ensureVolumeBus(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
   const { machine } = guest.record;

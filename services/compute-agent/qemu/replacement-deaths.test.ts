@@ -8,6 +8,7 @@ import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
 import { changeGuestVolume } from "./change-guest-volume.ts";
+import { type PowerControl, pauseGuest } from "./guest-power.ts";
 
 const OWN = volumeOf(1).volumeId;
 const OTHER = volumeOf(2).volumeId;
@@ -29,6 +30,10 @@ class CopiedGuest {
   told = 0;
   /** When the copying fails: before the agent's thing with this number. */
   failsAt = Number.POSITIVE_INFINITY;
+  /** The disk of the record is full when the agent has done so many things. */
+  fullAt = Number.POSITIVE_INFINITY;
+  /** What QEMU was told so far. */
+  readonly commands: string[] = [];
   #done = 0;
 
   constructor() {
@@ -58,6 +63,7 @@ class CopiedGuest {
 
   async execute(command: string): Promise<unknown> {
     this.#count();
+    this.commands.push(command);
     const refuse = () => {
       throw new QmpError("refused", `${command} is refused`);
     };
@@ -94,6 +100,7 @@ class CopiedGuest {
 
   async change(values: Partial<GuestRecord>): Promise<void> {
     this.#count();
+    if (this.#done > this.fullAt) throw new Error("no space left on device");
     this.record = { ...this.record, ...values };
   }
 
@@ -106,8 +113,18 @@ class CopiedGuest {
   }
 }
 
+const NEVER = new AbortController().signal;
+
+async function keep(guest: CopiedGuest): Promise<boolean> {
+  const control = { files: null, signal: NEVER };
+  return changeGuestVolume(guest as unknown as QemuGuest, VOLUME, "keep", control).then(
+    () => true,
+    () => false,
+  );
+}
+
 async function pivot(guest: CopiedGuest): Promise<"done" | "failed" | "died"> {
-  const control = { files: new VolumeFiles({ own: null, mounts: "/mounts" }), signal: new AbortController().signal };
+  const control = { files: new VolumeFiles({ own: null, mounts: "/mounts" }), signal: NEVER };
   try {
     await changeGuestVolume(guest as unknown as QemuGuest, VOLUME, "pivot", control);
     return "done";
@@ -160,11 +177,7 @@ test("a change over that was held up by its agent's death can be called off or g
     guest.leftToDo = dies;
     await pivot(guest);
     guest.leftToDo = Number.POSITIVE_INFINITY;
-    const control = { files: null, signal: new AbortController().signal };
-    const kept = await changeGuestVolume(guest as unknown as QemuGuest, VOLUME, "keep", control).then(
-      () => true,
-      () => false,
-    );
+    const kept = await keep(guest);
     if (!kept) await pivot(guest);
     const before = guest.told;
     guest.write();
@@ -172,4 +185,43 @@ test("a change over that was held up by its agent's death can be called off or g
     expect(guest.atNextStart()).toBe(guest.told);
     expect(guest.record.volumes?.[0]?.isHalted).toBeUndefined();
   }
+});
+
+test("a guest whose record cannot be written any longer, at any moment and after the agent's death at any earlier one, starts with all that it has written", async () => {
+  for (let number = 0; number < 20; number += 1)
+    for (const [dies, full] of [
+      [number, number],
+      [number, number + 3],
+      [Number.POSITIVE_INFINITY, number],
+    ] as const) {
+      const guest = new CopiedGuest();
+      guest.leftToDo = dies;
+      guest.fullAt = full;
+      await pivot(guest);
+      guest.leftToDo = Number.POSITIVE_INFINITY;
+      await pivot(guest);
+      guest.failCopying();
+      guest.write();
+      expect([dies, full, guest.atNextStart()]).toEqual([dies, full, guest.told]);
+    }
+});
+
+test("a guest goes on as soon as it uses the other volume, before QEMU has closed the former one", async () => {
+  const guest = new CopiedGuest();
+  expect(await pivot(guest)).toBe("done");
+  const told = guest.commands.filter((one) => ["stop", "job-complete", "cont", "job-dismiss"].includes(one));
+  expect(told).toEqual(["stop", "job-complete", "cont", "job-dismiss"]);
+});
+
+test("a guest that a user has paused after an agent's death in a change over stays paused when the order is repeated or called off", async () => {
+  for (let dies = 0; dies < 20; dies += 1)
+    for (const end of [keep, pivot]) {
+      const guest = new CopiedGuest();
+      guest.leftToDo = dies;
+      await pivot(guest);
+      guest.leftToDo = Number.POSITIVE_INFINITY;
+      await pauseGuest(guest as unknown as QemuGuest, { signal: NEVER } as PowerControl);
+      await end(guest);
+      expect([dies, await guest.state()]).toEqual([dies, "paused"]);
+    }
 });
