@@ -150,12 +150,13 @@ export class GuestOrders {
     return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
   }
 
+  /** A guest of which no record names volumes has none: every record of a guest that got one names it. */
   #foundAfter(order: GuestOrder, failed: string): OrderFindings {
-    const { volumes } = this.#existing(order.name) ?? {};
+    const guest = this.#existing(order.name);
     const isStopped = failed === "" && order.work.kind === "power" && order.goal === "stopped";
     return {
       devices: this.#devicesAfter(order, failed),
-      ...(isStopped && volumes && { volumes: { volumeIds: volumes.map(({ volumeId }) => volumeId) } }),
+      ...(isStopped && guest && { volumes: { volumeIds: (guest.volumes ?? []).map(({ volumeId }) => volumeId) } }),
     };
   }
 

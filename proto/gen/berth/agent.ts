@@ -396,10 +396,7 @@ export interface OrderReport {
   lacksContent?:
     | boolean
     | undefined;
-  /**
-   * Only for a stop that was carried out: the volumes that the guest has at its next start. Absent if the host has not recorded them, and from an
-   * agent of an older version.
-   */
+  /** Only for a stop that was carried out: the volumes that the guest has at its next start. Absent from an agent of an older version. */
   volumes?: GuestVolumes | undefined;
 }
 
