@@ -216,10 +216,14 @@ test("a rebuild is overtaken by the server's end, which deletes the volume when 
   await rebuild(after, 93);
   await isIn(disk, "downloading");
   await cloud.call("DELETE", `/v2.1/servers/${server}`);
-  await eventually("the server to be gone", async () => (await show(server)) === undefined);
+  const listed = async () => (await cloud.call("GET", "/v2.1/servers")).json.servers;
+  await eventually("the cell to have deleted the server", async () =>
+    (await listed()).every((other: { id: string }) => other.id !== server),
+  );
   expect(find(disk)?.status).toBe("downloading");
   cinder.fills.finish(true);
   await isIn(disk, undefined);
+  await eventually("the server to be gone", async () => (await show(server)) === undefined);
 });
 
 test("a volume that several servers may have is attached to no other one while Cinder fills it for a rebuild", async () => {

@@ -19,6 +19,8 @@ let requests: MemoryApiStore;
 let inDoubt: string[];
 /** The stage at which the delete has broken off the replacement. */
 let stage: string;
+/** Whether the server says that its guest uses the other volume, or that nobody knows it. */
+let isInDoubt: boolean;
 let server: string;
 let volumeId: string;
 let targetId: string;
@@ -28,7 +30,7 @@ beforeEach(async () => {
   cinder = new MemoryBlockStorage({ newId: randomUUID });
   requests = new MemoryApiStore({ clock });
   store = new MemoryVolumeStore(clock, { requests });
-  [inDoubt, stage] = [[], "completing"];
+  [inDoubt, stage, isInDoubt] = [[], "completing", true];
 });
 
 /** One of several apis, with its settler. */
@@ -41,10 +43,13 @@ function api() {
   const cell = {
     outcomes: async (ids: readonly string[]) => ids.map(() => null),
     servers: async () => [
-      { uuid: server, status: "DELETED", launchedAtMs: 1, spec: { volumes: [{ volumeId, replacedBy: targetId }] } },
+      {
+        ...{ uuid: server, status: "DELETED", launchedAtMs: 1 },
+        spec: { volumes: [{ volumeId, replacedBy: isInDoubt ? targetId : "" }] },
+      },
     ],
     guestsLeft: async () => [false],
-    tasksOf: async () => [{ task: { work: { $case: "operate", value: operation } }, stage }],
+    tasksOf: async () => [{ task: { work: { $case: "operate", value: operation } }, stage, outcome: "cancelled" }],
   };
   const operations = async (ask: (at: object) => Promise<unknown>) => ({ kind: "answer", value: await ask(cell) });
   const events = {
@@ -119,6 +124,32 @@ test("the volume keeps its content when the guest was known to have used it", as
   await deleted();
   await settle();
   expect([await contentOf(volumeId), cinder.all()[0]?.migrationStatus]).toEqual([`volume-${volumeId}`, "error"]);
+});
+
+test.each(["mirroring", "detaching-kept", "unmirroring", "calling-off"])(
+  "Cinder is told that the migration has failed when the server was deleted at %s, before its host was told to change over",
+  async (at) => {
+    [stage, isInDoubt] = [at, false];
+    await deleted();
+    await settle();
+    expect([await contentOf(volumeId), cinder.all()[0]?.migrationStatus]).toEqual([`volume-${volumeId}`, "error"]);
+    expect([await store.volumes([volumeId]), inDoubt]).toEqual([[], []]);
+  },
+);
+
+test("a volume that is to end with its server ends with the other one when the server was deleted while it was copied", async () => {
+  [stage, isInDoubt] = ["mirroring", false];
+  await deleted({ deleteOnTermination: true });
+  await settle();
+  expect(volumes()).toEqual([]);
+});
+
+test("both volumes are named in the log when the server was deleted while its host changed over", async () => {
+  [stage, isInDoubt] = ["pivoting", false];
+  await deleted();
+  await settle();
+  expect(volumes().map(([id]) => id)).toEqual(expect.arrayContaining([volumeId, targetId]));
+  expect(inDoubt).toEqual([`${volumeId} ${targetId} the server was deleted before its host said it`]);
 });
 
 test("both volumes stay, and both are named in the log, when nobody knows which one the guest has used", async () => {

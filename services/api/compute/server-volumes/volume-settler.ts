@@ -1,5 +1,5 @@
 import type { VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
-import { owedEnd } from "../../../../core/tasks/owed-end.ts";
+import { owedReplacement } from "../../../../core/tasks/owed-replacement.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
@@ -20,6 +20,9 @@ import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } f
  */
 const SWEEP_MS = 5_000;
 const SWEPT_MAX = 1_000;
+
+/** What is known of the tasks of a server whose volume cannot have been replaced. */
+const NO_TASKS = { kind: "answer", value: [] } as const;
 
 type SettlerEvents = Pick<ApiEvents, "volumesNotSettled" | "volumeLeftInDoubt">;
 
@@ -153,21 +156,20 @@ export class VolumeSettler {
 
   /**
    * Ends the attachment of a server that is gone. If the delete has broken off the replacement of the volume, Cinder is told first how that has ended: without that, the
-   * user would get the volume with its former content. If nobody knows how it has ended, Cinder is told nothing, and keeps both volumes.
+   * user would get the volume with its former content, or one that Cinder migrates for ever. If nobody knows how it has ended, Cinder is told nothing, and keeps both volumes.
    */
-  async #end(
-    cell: CellClient,
-    { id, attachment: { attachmentId, serverUuid } }: UnsettledVolume,
-    server: Server | null,
-  ): Promise<void> {
-    const volume = server?.spec.volumes.find(({ volumeId, replacedBy }) => volumeId === id && replacedBy !== "");
-    if (volume === undefined) {
-      await this.#ends.endAttachment(id, attachmentId, hasNeverRun(server));
+  async #end(cell: CellClient, { id, inCinder, attachment }: UnsettledVolume, server: Server | null): Promise<void> {
+    const { attachmentId, serverUuid } = attachment;
+    const neverRan = hasNeverRun(server);
+    const tasks = inCinder && !neverRan ? await cell.operations((store) => store.tasksOf(serverUuid)) : NO_TASKS;
+    if (tasks.kind !== "answer") return;
+    const inDoubt = server?.spec.volumes.find(({ volumeId, replacedBy }) => volumeId === id && replacedBy !== "");
+    const owed = owedReplacement(tasks.value, id, inDoubt);
+    if (owed === null) {
+      await this.#ends.endAttachment(id, attachmentId, neverRan);
       return;
     }
-    const tasks = await cell.operations((store) => store.tasksOf(serverUuid));
-    if (tasks.kind !== "answer") return;
-    const end = owedEnd(tasks.value, volume);
+    const { volume, end } = owed;
     if (end !== null) {
       await this.#ends.endReplaced(id, attachmentId, { serverUuid, volume, end });
       return;
