@@ -45,7 +45,7 @@ export interface MadePackage {
 /**
  * Makes the npm package and packs it into `into`. Node strips no types below node_modules, so the package has JavaScript, compiled from
  * the clone by TypeScript itself, at the same paths. Needs the clone's own dependencies and the built dashboard. `checksTypes: false` is for
- * callers of a clone whose types are checked anyway: the package is the same, and takes a fraction of the CPU time.
+ * callers of a clone whose types are checked anyway: the package has the same code, and takes a fraction of the CPU time.
  */
 export async function makePackage(into: string, { checksTypes = true } = {}): Promise<MadePackage> {
   const staged = STAGED;

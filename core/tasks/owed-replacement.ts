@@ -1,5 +1,6 @@
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { OPERATIONS, operationKind } from "./operation-kinds.ts";
+import type { Stage } from "./operation-routes.ts";
 import type { TaskRecord } from "./task-record.ts";
 
 /** A replacement of a volume of which Cinder was not told to the end, because the server was deleted meanwhile. */
@@ -11,9 +12,14 @@ export interface OwedReplacement {
 }
 
 /** Stages at which the guest uses its own volume, and no host was told to change over, or each has said that it has not done it. */
-const BEFORE_CHANGE_OVER = ["mirroring", "detaching-kept", "unmirroring", "calling-off"];
+const BEFORE_CHANGE_OVER: readonly string[] = [
+  "mirroring",
+  "detaching-kept",
+  "unmirroring",
+  "calling-off",
+] satisfies readonly Stage[];
 /** Stages at which the guest may use either of the two volumes. */
-const IN_CHANGE_OVER = ["pivoting", "unpivoting"];
+const IN_CHANGE_OVER: readonly string[] = ["pivoting", "unpivoting"] satisfies readonly Stage[];
 
 /**
  * The replacement of a deleted server's volume of which Cinder was not told to the end. Null if there is none: without `inDoubt`, only a replacement that the deletion has broken off is owed an
