@@ -16,7 +16,7 @@ import { HOST_COUNT, OperationWorldModel } from "../rigs/operation-world.ts";
 import type { WorldBody } from "../rigs/operation-world-body.ts";
 import { readCellFacts } from "../rigs/read-cell-facts.ts";
 
-const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 200);
+const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 2_000);
 const POSTGRES_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 10);
 const SERVERS = 3;
 
@@ -65,10 +65,16 @@ const anything = fc.record({
 });
 /** In this world, a server is unshelved to a host that still has its old guest, and moves away again before the host is compared. */
 const backAndAwayAgain = { seed: 20010621, failures: 10, calm: 2 };
-/** In these worlds, an operator states which volume a guest uses, and a volume is replaced for the second time. */
+/**
+ * In these worlds, an operator states which volume a guest uses, a volume is replaced for the second time, an operator asks to connect or replace a volume that the server does not
+ * have, and the order to connect one arrives after that to disconnect it.
+ */
 const replacedVolumes = [
   { seed: -1396671917, failures: 0, calm: 2 },
   { seed: 1039225321, failures: 40, calm: 20 },
+  { seed: -807077789, failures: 0, calm: 8 },
+  { seed: 1152423037, failures: 40, calm: 8 },
+  { seed: 465255787, failures: 0, calm: 2 },
 ];
 
 /** Lets users, operators and accidents act at random for a while, checks the laws when nothing is in progress, and then deletes every server. */

@@ -18,6 +18,9 @@ type End = Exclude<(typeof ASKED_OF_CINDER)[number], "reimage-volume">;
 /** The operations by which operators state which volume a guest has used. */
 const STATED: { readonly [kind: string]: VolumeInUse } = { "settle-volume-own": "own", "settle-volume-other": "other" };
 
+/** The operations that may connect a volume to the guest which the source of a move keeps. */
+const CONNECTED_TO_KEPT: readonly string[] = ["swap-volume-unconfirmed", "reconnect-volume-unconfirmed"];
+
 /** A model of Cinder that knows how each replacement of a volume has ended, and of operators who look before they state anything. */
 export class ModelCinder {
   /** The ends of replacements by their tasks. */
@@ -116,8 +119,14 @@ export class ModelCinder {
       .map(({ attemptId, serverUuid }) => `the boot volume of ${serverUuid} is filled while ${attemptId} runs`);
   }
 
-  /** Whether the operation would be an operator's statement that is not true. */
-  isUntrue(kind: string, hosts: readonly ModelHost[], server: Pick<Server, "host" | "attemptId">): boolean {
+  /** Whether the operation would be an operator's statement that is not true, or about a volume that the server does not have: the api refuses that. */
+  isUntrue(
+    kind: string,
+    volumeId: string,
+    hosts: readonly ModelHost[],
+    server: Pick<Server, "host" | "attemptId" | "spec">,
+  ): boolean {
+    if (CONNECTED_TO_KEPT.includes(kind)) return !server.spec.volumes.some((one) => one.volumeId === volumeId);
     const stated = STATED[kind];
     if (stated === undefined || server.attemptId === null) return false;
     return hosts.find((host) => host.name === server.host)?.uses(server.attemptId) !== stated;

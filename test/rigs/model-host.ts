@@ -127,12 +127,15 @@ export class ModelHost {
       case "power": {
         const { attemptId, verb, revision, volume } = body.value;
         if (verb === DETACH_VERB && this.isUp && !this.#guests.has(attemptId)) return null;
-        const before = this.#guests.get(attemptId)?.state ?? "stopped";
+        const guest = this.#guests.get(attemptId);
+        // An agent refuses an order that is older than an earlier one before it calls its driver.
+        const isRefused = guest !== undefined && revision < guest.revision;
+        const before = guest?.state ?? "stopped";
         const failed = failure ?? (verb in REPLACING ? this.#refusedReplacement(attemptId, verb) : null);
         // Verbs without a state of their own leave the guest as it is.
         const outcome = this.#turn(attemptId, AFTER[verb] ?? before, revision, failed);
-        this.#change(attemptId, { verb, volumeId: volume?.volumeId ?? "", isDone: outcome === null });
-        if (verb === ATTACH_VERB && this.isUp)
+        if (!isRefused) this.#change(attemptId, { verb, volumeId: volume?.volumeId ?? "", isDone: outcome === null });
+        if (verb === ATTACH_VERB && this.isUp && !isRefused)
           this.#ways.set(`${attemptId} ${volume?.volumeId}`, volume?.connection ?? "");
         // A volume that was replaced is not copied again.
         if (outcome === null && verb in REPLACING && this.uses(attemptId) !== "other")

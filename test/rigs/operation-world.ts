@@ -20,7 +20,7 @@ import {
   serverId,
   taskId,
 } from "../contract/cell-fixtures.ts";
-import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
+import { beginOperationOn, type RequestedOperation, volumeOf } from "./begin-operation.ts";
 import { ModelCinder } from "./model-cinder.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
 import type { Connections, Run, WorldBody } from "./operation-world-body.ts";
@@ -97,7 +97,8 @@ export class OperationWorldModel {
   async request(requested: RequestedOperation): Promise<string> {
     const [server] = await this.store.servers([serverId(requested.server)]);
     if (server === undefined || server.status === "DELETED") return "gone";
-    if (this.cinder.isUntrue(requested.kind, this.hosts, server)) return "untrue";
+    const { volumeId } = requested.volume ?? volumeOf(requested.server);
+    if (this.cinder.isUntrue(requested.kind, volumeId, this.hosts, server)) return "untrue";
     if ((requested.kind === "rebuild" || requested.kind === "reimage") && server.host !== null) {
       const [held] = await this.store.holdings([serverId(requested.server)]);
       const host = this.hosts.findIndex((one) => one.name === server.host);
