@@ -7,6 +7,7 @@ import { makeOwnedDir } from "./runtime/owned-dir.ts";
 import { CountReporter } from "./test/rigs/count-reporter.ts";
 import { LongestFirst } from "./test/rigs/longest-first.ts";
 import { refuseOtherVitest } from "./test/rigs/refuse-other-vitest.ts";
+import { treeSeed } from "./test/rigs/tree-seed.ts";
 
 refuseOtherVitest(import.meta.dirname, process.argv[1]);
 
@@ -22,6 +23,10 @@ const PARTS = [
 // Node keeps compiled code here. The processes that run the tests, and the many `berth` commands that tests start, would all compile the
 // same files again.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/berth-compiled");
+
+// Property tests draw other cases for each commit, and the same ones wherever that commit is tested. What they find can be repeated, and is not
+// found in a change that has nothing to do with it.
+process.env.BERTH_TEST_SEED ??= String(treeSeed(import.meta.dirname));
 
 // initdb would take a second of CPU for each of the hundreds of Postgres servers that tests start. A pattern is made once in each run, so
 // that none outlives what it was made with.

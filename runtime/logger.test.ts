@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../test/rigs/property.ts";
 import { createLogger, hidePasswords } from "./logger.ts";
 
 function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {

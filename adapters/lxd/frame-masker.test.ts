@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { FrameMasker } from "./frame-masker.ts";
 
 const FINAL_BINARY = 0x82;

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { helloRefusal, isCellWide, matchesPattern, permitOfUris, urisOfPermit } from "./agent-permit.ts";
 
 const permit = { agentIds: ["rack-1"], hosts: ["rack-1-*", "spare"] };

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { resourceClass } from "../ledger/ids.ts";
 import { asked, hostRequestOf } from "../scheduling/request/some-request.ts";
 import { formatNumberList } from "./format-number-list.ts";

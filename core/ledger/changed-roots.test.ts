@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { host, provider, viewOf } from "../../test/rigs/view-builders.ts";
 import { ChangedRoots } from "./changed-roots.ts";
 import { aggregateUuid, providerUuid, resourceClass, trait } from "./ids.ts";

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { anyChange, anyCommand, initialTrees, type LedgerCommand } from "../../test/rigs/ledger-commands.ts";
 import { brokenSums, overCapacity } from "../../test/rigs/ledger-laws.ts";
+import fc from "../../test/rigs/property.ts";
 import type { AllocationChange } from "./allocation-change.ts";
 import type { LedgerDump } from "./ledger-dump.ts";
 import { emptyLedger, evolve } from "./ledger-state.ts";

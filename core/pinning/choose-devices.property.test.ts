@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { chooseDevices } from "./choose-devices.ts";
 import { deviceName, type HostDevice } from "./host-device.ts";
 

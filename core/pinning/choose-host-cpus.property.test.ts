@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { chooseHostCpus } from "./choose-host-cpus.ts";
 import type { GuestNeeds } from "./guest-needs.ts";
 import type { MachineLayout, ProviderPlace } from "./machine-layout.ts";

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { noHost, placingPlan, reservedClaim } from "../../test/rigs/placing-fixtures.ts";
+import fc from "../../test/rigs/property.ts";
 import { isQuestion, type Learnt, type PlacingEvent, type PlacingQuestion, type PlacingState } from "./placing.ts";
 import { BOOT, MOVE, type PlacingRoute } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { awaits, noHost, placingPlan, reservedClaim } from "../../test/rigs/placing-fixtures.ts";
+import fc from "../../test/rigs/property.ts";
 import { isQuestion, type PlacingEvent, type PlacingPlan, type PlacingStep } from "./placing.ts";
 import { BOOT, BOOT_OF_AFFINITY_GROUP, MOVE, routeInMultiCreate } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { sceneOf, serverRow, specWith } from "../../test/rigs/facts-builders.ts";
+import fc from "../../test/rigs/property.ts";
 import { providerUuid } from "../ledger/ids.ts";
 import type { RowChange } from "../ledger/row-change.ts";
 import type { LiveCellFacts } from "./live-cell-facts.ts";

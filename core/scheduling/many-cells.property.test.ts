@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { aggregate, serverRow, specWith } from "../../test/rigs/facts-builders.ts";
 import { settingsOf } from "../../test/rigs/filter-cases.ts";
+import fc from "../../test/rigs/property.ts";
 import { host, provider, viewOf } from "../../test/rigs/view-builders.ts";
 import { scanTrees } from "../candidates/best/scan-trees.ts";
 import { BoundRequest } from "../candidates/bound/bound-request.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { beginDelete, DESTROY_TRIES_MAX, type DeleteEvent, type DeleteStep, stepDelete } from "./delete-task.ts";
 
 const last = (start: DeleteStep, events: readonly DeleteEvent[]): DeleteStep =>

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { ipv4At, ipv4Offset } from "./ipv4.ts";
 
 test("an address and its offset belong together", () => {

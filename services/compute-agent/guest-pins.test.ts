@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CandidateSearch } from "../../core/candidates/best/candidate-search.ts";
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
@@ -9,6 +8,7 @@ import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import { readSettings } from "../../runtime/settings.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { makeSysroot, numaNode, twoSockets } from "../../test/rigs/made-up-sysroot.ts";
+import fc from "../../test/rigs/property.ts";
 import type { PrepareOrder } from "./driver.ts";
 import { type CpuHolder, GuestPins } from "./guest-pins.ts";
 import { treeOf } from "./host-config.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../test/rigs/property.ts";
 import { GuestTable } from "./guest-table.ts";
 import type { JournalRecord } from "./journal.ts";
 

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
@@ -12,6 +11,7 @@ import { changesSince, hostTree, serverId } from "../contract/cell-fixtures.ts";
 import { type CellCall, cellCalls, type Drawn, HOSTS, perform, SERVERS } from "../rigs/cell-calls.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { emptyCellTables } from "../rigs/empty-cell.ts";
+import fc from "../rigs/property.ts";
 
 const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 20);
 

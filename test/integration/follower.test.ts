@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import pg from "pg";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -7,6 +6,7 @@ import { registerFollowerMetrics } from "../../adapters/postgres/follower/follow
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { anyCommand, initialTrees, type LedgerCommand } from "../rigs/ledger-commands.ts";
+import fc from "../rigs/property.ts";
 import { type Followed, follow, shownContent, shownProviders, storedContent } from "./followed-cell.ts";
 
 const SEEN_MS = 10_000;

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
@@ -17,6 +16,7 @@ import {
   type ReportCommand,
 } from "../rigs/ledger-commands.ts";
 import { brokenSums } from "../rigs/ledger-laws.ts";
+import fc from "../rigs/property.ts";
 import { LedgerSession } from "./ledger-sessions.ts";
 
 const RUNS = Number(process.env.BERTH_TEST_RUNS ?? 60);

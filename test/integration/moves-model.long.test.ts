@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
@@ -14,6 +13,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { emptyCellTables } from "../rigs/empty-cell.ts";
 import { HOST_COUNT, OperationWorldModel } from "../rigs/operation-world.ts";
 import type { WorldBody } from "../rigs/operation-world-body.ts";
+import fc from "../rigs/property.ts";
 import { readCellFacts } from "../rigs/read-cell-facts.ts";
 
 const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 2_000);

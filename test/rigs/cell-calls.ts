@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import type { CellStore, Hop, TakenTask } from "../../core/stores/cell/cell-store.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
@@ -13,6 +12,7 @@ import {
   swapTo,
   taskId,
 } from "../contract/cell-fixtures.ts";
+import fc from "./property.ts";
 
 export const SERVERS = Array.from({ length: 12 }, (_, server) => server);
 export const HOSTS = [0, 1, 2];

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import type { AllocationChange, AllocationStep } from "../../core/ledger/allocation-change.ts";
 import {
   aggregateUuid,
@@ -10,6 +9,7 @@ import {
 import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { ProviderSpec, ProviderTree } from "../../core/ledger/provider-tree.ts";
 import { inventory, item, spec } from "./ledger-builders.ts";
+import fc from "./property.ts";
 
 /** A batch for one of a ledger's two plain writes. */
 export type LedgerCommand =

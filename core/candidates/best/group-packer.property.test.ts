@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
+import fc from "../../../test/rigs/property.ts";
 import { provider } from "../../../test/rigs/view-builders.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";

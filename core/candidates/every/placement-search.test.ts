@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../../test/rigs/property.ts";
 import { aggregateUuid, providerUuid, resourceClass, type Trait, trait } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
 import type { Inventory, Provider } from "../../ledger/model.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import fc from "../../../test/rigs/property.ts";
 import { SlotPrices } from "./slot-prices.ts";
 import type { MachineState } from "./state-ratings.ts";
 import type { TaskShape } from "./task-shape.ts";

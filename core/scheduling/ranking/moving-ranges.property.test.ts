@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sceneOf, serverRow, specWith } from "../../../test/rigs/facts-builders.ts";
+import fc from "../../../test/rigs/property.ts";
 import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
 import { UNKNOWN_HYPERVISOR } from "../../ledger/hypervisor-facts.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";

@@ -1,6 +1,6 @@
-import fc from "fast-check";
 import { expect, it } from "vitest";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import fc from "../../../test/rigs/property.ts";
 import { host, provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import fc from "../../../test/rigs/property.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import type { HostRequest } from "../host-request.ts";
 import { describeRequestRefusal } from "./request-refusal.ts";

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../../test/rigs/property.ts";
 import { type AccessRule, explainRefusal, readAccessRules } from "./access-rules.ts";
 
 const call = { services: ["compute"], method: "GET", path: "/v2.1/servers/1/tags" };

@@ -1,7 +1,7 @@
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { providerUuid, resourceClass, trait } from "../../../core/ledger/ids.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
+import fc from "../../../test/rigs/property.ts";
 import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";

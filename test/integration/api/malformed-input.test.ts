@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PostgresApiStore } from "../../../adapters/postgres/api/postgres-api-store.ts";
 import { createPool } from "../../../adapters/postgres/client/pool.ts";
 import { freshDatabase, type TestDatabase } from "../../rigs/databases.ts";
+import fc from "../../rigs/property.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;

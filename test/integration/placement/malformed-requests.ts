@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import fc from "../../rigs/property.ts";
 
 /** A request as bytes and texts, valid or not. */
 export interface RawRequest {

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { connect } from "node:net";
-import fc from "fast-check";
 import { Pool } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../../../adapters/postgres/client/databases.ts";
 import { PLACEMENT_ROUTES } from "../../../services/api/placement/routes.ts";
 import { allocationsBody } from "../../placement/placement-client.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
+import fc from "../../rigs/property.ts";
 import { type FuzzedRoute, malformedRequests, type RawRequest } from "./malformed-requests.ts";
 
 const SEED = 20260107;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import fc from "../../../../test/rigs/property.ts";
 import { readPattern } from "./list-pattern.ts";
 import { MatchWork } from "./match-work.ts";
 
