@@ -4,14 +4,21 @@ import { OWN_NAME } from "../../core/stores/networking.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** `complete`: the guest uses the other volume. `abandon`: it uses its own, and no host has the other one. */
-export type ReplacementEnd = "complete" | "abandon";
+/**
+ * `complete`: the guest uses the other volume. `abandon`: it uses its own, and no host has the other one. `leave` is the first part of `complete`, which ends the attachments of the volume that the
+ * guest has left.
+ */
+export type ReplacementEnd = "leave" | "complete" | "abandon";
 
 export interface EndingReplacement {
   readonly serverUuid: string;
   /** The server's volume, and the one that was to replace it. */
   readonly volume: Pick<ServerVolume, "volumeId" | "replacedBy">;
   readonly end: ReplacementEnd;
+  /** For `complete`: it is written down that `leave` is done, by whatever process, so that Cinder may have been asked already. */
+  readonly hasLeft?: boolean;
+  /** Which taking of its task the caller carries out. Between two takings another process may have asked Cinder. */
+  readonly taking?: number;
 }
 
 export type ReplacementEndOutcome =
@@ -52,13 +59,13 @@ interface KnownCompletion {
  *
  * Two completions at a time may delete the guest's data, since Cinder exchanges the two volumes' records in each. It goes on with one whose answer was lost, and
  * may not have begun it. So the next one waits until Cinder has certainly begun: after an unclear answer, and if another process may just have asked, because no
- * attachment is left and this process has ended none.
+ * attachment is left and this process has ended none, or because `leave` was done before.
  */
 export class ReplacementEnder {
   readonly #storage: BlockStorage;
   readonly #clock: Clock;
   readonly #pauseMs: number;
-  /** By the two volumes. */
+  /** By the two volumes and the taking. */
   readonly #completions = new Map<string, KnownCompletion>();
 
   /** `pauseMs`: how long a completion that was asked for may take to begin. */
@@ -74,17 +81,15 @@ export class ReplacementEnder {
   /** Rejects with a BlockStorageError if Cinder's answer is not known; then this is to be called again. `mayWrite` is asked before each write. */
   async end(replacement: EndingReplacement, mayWrite: () => Promise<boolean>): Promise<ReplacementEndOutcome> {
     const outcome = await this.#end(replacement, mayWrite);
-    if (outcome.kind !== "refused") this.#completions.delete(keyOf(replacement.volume));
+    if (outcome.kind !== "refused" && replacement.end !== "leave") this.#completions.delete(keyOf(replacement));
     return outcome;
   }
 
-  async #end(
-    { serverUuid, volume, end }: EndingReplacement,
-    mayWrite: () => Promise<boolean>,
-  ): Promise<ReplacementEndOutcome> {
+  async #end(replacement: EndingReplacement, mayWrite: () => Promise<boolean>): Promise<ReplacementEndOutcome> {
+    const { serverUuid, volume, end, hasLeft = false } = replacement;
     const storage = this.#storage;
     const { volumeId, replacedBy } = volume;
-    const unused = end === "complete" ? volumeId : replacedBy;
+    const unused = end === "abandon" ? replacedBy : volumeId;
     const attachments = await storage.attachments({ volumeId: unused, serverUuid });
     const other = await storage.volume(replacedBy, OWN_NAME);
     const own = await storage.volume(volumeId, OWN_NAME);
@@ -97,9 +102,10 @@ export class ReplacementEnder {
       return refused(
         `Cinder has completed the migration of volume ${volumeId} to ${replacedBy}, and deletes what the guest uses. Copy what is needed out of the guest while it runs, and reset the volume's migration status (cinder reset-state --reset-migration-status ${volumeId}): from its next boot on, the guest has the volume as Cinder has it now`,
       );
-    // Cinder gives the volume the attachments of the other one when it completes the migration, and this process had ended all others before it asked. So it has completed it, also
-    // if it has begun to migrate the volume again since.
-    const isTaken = attachments.length > 0 && this.#completions.get(keyOf(volume))?.isAsked === true;
+    // Cinder gives the volume the attachments of the other one when it completes the migration, and all others had ended before it was asked. So it has completed it, also if it has begun
+    // to migrate the volume again since.
+    const isAsked = hasLeft || this.#completions.get(keyOf(replacement))?.isAsked === true;
+    const isTaken = attachments.length > 0 && isAsked;
     const isCompleted = own?.migrationStatus === SUCCEEDED || (own !== null && isGone && isTaken);
     if (!isUnderWay || (end === "abandon" && isDropped)) {
       if (end === "abandon" || isCompleted) return ENDED;
@@ -108,28 +114,31 @@ export class ReplacementEnder {
       );
     }
     if (own.migrationStatus === COMPLETING) throw stillCompletes(volume);
-    if (end === "complete") this.#pauseAfterOthers(volume, attachments.length);
+    if (end !== "abandon") this.#pauseAfterOthers(replacement, attachments.length);
     for (const { id } of attachments) {
       if (!(await mayWrite())) return UNWANTED;
       await storage.deleteAttachment(id);
     }
+    if (end === "leave") return ENDED;
     if (!(await mayWrite())) return UNWANTED;
     try {
       const outcome = await storage.endMigration({ volumeId, targetId: replacedBy, hasFailed: end === "abandon" });
       if (outcome.kind === "ended") return ENDED;
       return refused(`Cinder does not end the migration of volume ${volumeId} to ${replacedBy}: ${outcome.why}`);
     } catch (error) {
-      this.#note(volume, { mayBeginUntilMs: this.#clock.monotonic() + this.#pauseMs, isAsked: end === "complete" });
+      const mayBeginUntilMs = this.#clock.monotonic() + this.#pauseMs;
+      this.#note(replacement, { mayBeginUntilMs, isAsked: end === "complete" });
       throw error;
     }
   }
 
   /** Throws while a completion that was asked for before may not have begun. */
-  #pauseAfterOthers(volume: EndingReplacement["volume"], attachmentsLeft: number): void {
+  #pauseAfterOthers(replacement: EndingReplacement, attachmentsLeft: number): void {
     const nowMs = this.#clock.monotonic();
-    const known = this.#completions.get(keyOf(volume));
-    const untilMs = known?.mayBeginUntilMs ?? (attachmentsLeft === 0 ? nowMs + this.#pauseMs : nowMs);
-    if (known === undefined) this.#note(volume, { mayBeginUntilMs: untilMs, isAsked: false });
+    const known = this.#completions.get(keyOf(replacement));
+    const mayBeAsked = replacement.hasLeft === true || attachmentsLeft === 0;
+    const untilMs = known?.mayBeginUntilMs ?? (mayBeAsked ? nowMs + this.#pauseMs : nowMs);
+    if (known === undefined) this.#note(replacement, { mayBeginUntilMs: untilMs, isAsked: false });
     if (nowMs < untilMs)
       throw new BlockStorageError(
         "unreachable",
@@ -137,16 +146,17 @@ export class ReplacementEnder {
       );
   }
 
-  #note(volume: EndingReplacement["volume"], completion: KnownCompletion): void {
+  #note(replacement: EndingReplacement, completion: KnownCompletion): void {
     const nowMs = this.#clock.monotonic();
     for (const [key, { mayBeginUntilMs }] of this.#completions)
       if (nowMs - mayBeginUntilMs > FORGOTTEN_AFTER_MS) this.#completions.delete(key);
-    this.#completions.set(keyOf(volume), completion);
+    this.#completions.set(keyOf(replacement), completion);
   }
 }
 
 const refused = (why: string): ReplacementEndOutcome => ({ kind: "refused", why });
-const keyOf = ({ volumeId, replacedBy }: EndingReplacement["volume"]): string => `${volumeId} ${replacedBy}`;
+const keyOf = ({ volume: { volumeId, replacedBy }, taking = 0 }: EndingReplacement): string =>
+  `${volumeId} ${replacedBy} ${taking}`;
 
 const stillCompletes = ({ volumeId, replacedBy }: EndingReplacement["volume"]) =>
   new BlockStorageError(

@@ -69,7 +69,8 @@ const TOLD: Partial<Record<Stage, string>> = {
 };
 const ASKED_OF_CINDER: Partial<Record<Stage, string>> = {
   reimaging: "fill the server's boot volume with the image",
-  completing: "let the other volume take the place of the server's volume",
+  completing: "end the attachments of the volume that the guest no longer uses",
+  exchanging: "let the other volume take the place of the server's volume",
   "calling-off": "end the replacement of the server's volume",
   announcing: "go on with the snapshot, in which the host has done its part",
   denying: "give the snapshot up, in which the host has not done its part",

@@ -26,6 +26,7 @@ export const STAGES = [
   "mirroring",
   "pivoting",
   "completing",
+  "exchanging",
   "unmirroring",
   "unpivoting",
   "calling-off",
@@ -79,6 +80,8 @@ export type Ask =
   | "pivot-volume"
   /** The host ends the copying, and confirms that the guest uses its own volume. */
   | "keep-volume"
+  /** Cinder, and no host, is told that no host has the task's volume any longer. */
+  | "leave-replaced"
   /** Cinder, and no host, is told that the other volume takes the place of the task's volume. */
   | "complete-replacement"
   /** Cinder, and no host, is told that the task's volume stays what it was. */
@@ -291,12 +294,14 @@ export const EXTENDING = route([["extending", "extend-volume", "succeed", "give-
 /**
  * Cinder drops the volume that the guest does not use, so it is told only what is certain. Until the guest is told to use the other volume it uses its own.
  * From then on the host may have changed over, and it may also have given the copying up, since an error of the other volume ends the copying and not the guest.
- * So if the host is fenced before it says which one the guest uses, nobody knows, and Cinder is told nothing.
+ * So if the host is fenced before it says which one the guest uses, nobody knows, and Cinder is told nothing. The volume has no attachments when Cinder is asked to exchange the
+ * two (`exchanging`). So one that has some then was exchanged, which nothing else shows if Cinder migrates it again at once.
  */
 export const REPLACING = route([
   ["mirroring", "mirror-volume", "pivoting", "unmirroring", "mirroring", "calling-off"],
   ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "lost"],
-  ["completing", "complete-replacement", "succeed", "completing", "completing", "completing"],
+  ["completing", "leave-replaced", "exchanging", "completing", "completing", "completing"],
+  ["exchanging", "complete-replacement", "succeed", "exchanging", "exchanging", "exchanging"],
   ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
   ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],
   ["calling-off", "abandon-replacement", "give-up", "calling-off", "calling-off", "calling-off"],
@@ -311,7 +316,8 @@ export const REPLACING_ON_BOTH = route([
   ["mirroring", "mirror-volume", "detaching-kept", "unmirroring", "mirroring", "calling-off"],
   ["detaching-kept", "detach-at-source", "pivoting", "unmirroring", "detaching-kept", "unmirroring"],
   ["pivoting", "pivot-volume", "completing", "unpivoting", "pivoting", "lost"],
-  ["completing", "complete-replacement", "attaching-kept", "completing", "completing", "completing"],
+  ["completing", "leave-replaced", "exchanging", "completing", "completing", "completing"],
+  ["exchanging", "complete-replacement", "attaching-kept", "exchanging", "exchanging", "exchanging"],
   ["attaching-kept", "reconnect-at-source", "succeed", "give-up", "attaching-kept", "succeed"],
   ["unmirroring", "keep-volume", "calling-off", "unmirroring", "unmirroring", "calling-off"],
   ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "lost"],
@@ -331,7 +337,8 @@ export const RECONNECTING_KEPT = route([
 export const SETTLING = route([
   ["unpivoting", "keep-volume", "calling-off", "pivoting", "unpivoting", "give-up"],
   ["pivoting", "pivot-volume", "completing", "give-up", "pivoting", "give-up"],
-  ["completing", "complete-replacement", "succeed", "completing", "completing", "completing"],
+  ["completing", "leave-replaced", "exchanging", "completing", "completing", "completing"],
+  ["exchanging", "complete-replacement", "succeed", "exchanging", "exchanging", "exchanging"],
   ["calling-off", "abandon-replacement", "succeed", "calling-off", "calling-off", "calling-off"],
 ]);
 /** An operator has stated that the guest has used the server's own volume. If Cinder does not agree, nothing changes, and this can be repeated. */
@@ -340,7 +347,8 @@ export const STATING_OWN = route([
 ]);
 /** An operator has stated that the guest has used the other volume. If Cinder does not agree, nothing changes, and this can be repeated. */
 export const STATING_OTHER = route([
-  ["completing", "complete-replacement", "succeed", "give-up", "completing", "completing"],
+  ["completing", "leave-replaced", "exchanging", "give-up", "completing", "completing"],
+  ["exchanging", "complete-replacement", "succeed", "give-up", "exchanging", "exchanging"],
 ]);
 
 /**

@@ -39,6 +39,11 @@ test.each([
   expect(owedReplacement(tasks, volumeId, VOLUME)).toEqual({ volume: VOLUME, end });
 });
 
+test("it is known that Cinder may have been asked already to complete the migration", () => {
+  const owed = owedReplacement([record("swap-volume", "exchanging")], volumeId, VOLUME);
+  expect(owed).toEqual({ volume: VOLUME, end: "complete", hasLeft: true });
+});
+
 test.each(["mirroring", "detaching-kept", "unmirroring", "calling-off"])(
   "a replacement that the deletion has broken off at %s has failed, since the guest has used its own volume",
   (stage) => {

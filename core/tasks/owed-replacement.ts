@@ -9,6 +9,8 @@ export interface OwedReplacement {
   readonly volume: ServerVolume;
   /** `complete` if the guest has used the other volume, `abandon` if it has used its own, and null if nobody knows. */
   readonly end: "complete" | "abandon" | null;
+  /** No attachment of the volume that the guest has left was there any longer, and Cinder may have been asked to complete the migration. */
+  readonly hasLeft?: true;
 }
 
 /** Stages at which the guest uses its own volume, and no host was told to change over, or each has said that it has not done it. */
@@ -18,6 +20,8 @@ const BEFORE_CHANGE_OVER: readonly string[] = [
   "unmirroring",
   "calling-off",
 ] satisfies readonly Stage[];
+/** The stage at which Cinder is asked to complete the migration. */
+const EXCHANGING: Stage = "exchanging";
 /** Stages at which the guest may use either of the two volumes. */
 const IN_CHANGE_OVER: readonly string[] = ["pivoting", "unpivoting"] satisfies readonly Stage[];
 
@@ -38,6 +42,7 @@ export function owedReplacement(
   if (inDoubt !== undefined) {
     const last = replacements.findLast(({ volume }) => volume.replacedBy === inDoubt.replacedBy);
     if (last?.stage === "completing") return { volume: inDoubt, end: "complete" };
+    if (last?.stage === EXCHANGING) return { volume: inDoubt, end: "complete", hasLeft: true };
     return { volume: inDoubt, end: last?.stage === "calling-off" ? "abandon" : null };
   }
   const last = replacements.at(-1);

@@ -35,6 +35,7 @@ const STARTED: Readonly<
   "mirror-volume": null,
   "pivot-volume": null,
   "keep-volume": null,
+  "leave-replaced": null,
   "complete-replacement": null,
   "abandon-replacement": null,
   "switch-volume": null,

@@ -144,8 +144,9 @@ describe("while a move waits for its confirmation, a volume that Cinder migrates
   const DROPPED = ["keep-volume host-1", "abandon-replacement host-1", "reconnect-at-source host-0"];
 
   test("leaves the source's guest before the server's one changes over, and comes back to it when Cinder has given the other one its id", () => {
-    const { asked, write } = swapped(["done", "done", "done", "done", "done"]);
-    expect(asked).toEqual([...COPIED, "complete-replacement host-1", "reconnect-at-source host-0"]);
+    const { asked, write } = swapped(["done", "done", "done", "done", "done", "done"]);
+    const told = ["leave-replaced host-1", "complete-replacement host-1"];
+    expect(asked).toEqual([...COPIED, ...told, "reconnect-at-source host-0"]);
     expect(write).toMatchObject({
       ...ended("success"),
       server: { spec: { flavor: { id: "larger" }, volumes: [VOLUME] } },
@@ -157,7 +158,8 @@ describe("while a move waits for its confirmation, a volume that Cinder migrates
       stage: "completing",
       server: { spec: { volumes: [other] } },
     });
-    expect(swapped(["done", "done", "done", "done"]).write).toMatchObject({
+    expect(swapped(["done", "done", "done", "done"]).write).toMatchObject({ stage: "exchanging" });
+    expect(swapped(["done", "done", "done", "done", "done"]).write).toMatchObject({
       stage: "attaching-kept",
       server: { spec: { volumes: [VOLUME] } },
     });
@@ -175,7 +177,7 @@ describe("while a move waits for its confirmation, a volume that Cinder migrates
   });
 
   test("does not hold the move up if the source cannot connect it in the end: the fault says what a revert would lack", () => {
-    const { write } = swapped(["done", "done", "done", "done", "failed"]);
+    const { write } = swapped(["done", "done", "done", "done", "done", "failed"]);
     const fault = expect.stringMatching(
       /^The volume was replaced, but host-0 cannot connect .*: why\. Confirm the move/,
     );
@@ -190,7 +192,7 @@ describe("while a move waits for its confirmation, a volume that Cinder migrates
   });
 
   test("waits for a source that is silent, and says so", () => {
-    const { write, state } = swapped(["done", "done", "done", "done", "gone"]);
+    const { write, state } = swapped(["done", "done", "done", "done", "done", "gone"]);
     expect(write).toMatchObject({ stage: "attaching-kept", outcome: null });
     expect(state).toMatchObject({ kind: "asking", stage: "attaching-kept" });
   });

@@ -147,13 +147,16 @@ test("a replacement waits for Cinder, says so, and ends with the volume's own id
   const { world, pivoting } = swapping(DOUBTFUL);
   const pivoted = stepOperation(world, pivoting.state, { kind: "done", step: 2 });
   const completing = stepOperation(world, pivoted.state, { kind: "committed", step: 2, revision: 3 });
-  expect(completing.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 3 }]);
-  const silence = { kind: "failed", step: 3, reason: "Cinder does not answer", final: false } as const;
-  const waiting = stepOperation(world, completing.state, silence);
+  expect(completing.effects).toMatchObject([{ kind: "ask", ask: "leave-replaced", step: 3 }]);
+  const left = stepOperation(world, completing.state, { kind: "done", step: 3 });
+  const exchanging = stepOperation(world, left.state, { kind: "committed", step: 3, revision: 4 });
+  expect(exchanging.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 4 }]);
+  const silence = { kind: "failed", step: 4, reason: "Cinder does not answer", final: false } as const;
+  const waiting = stepOperation(world, exchanging.state, silence);
   const note =
     "Waiting: Cinder was asked to let the other volume take the place of the server's volume, but has not: Cinder does not answer.";
   expect(waiting.effects).toMatchObject([{ kind: "commit" }, { kind: "tell-wait", note }]);
-  const done = stepOperation(world, completing.state, { kind: "done", step: 3 });
+  const done = stepOperation(world, exchanging.state, { kind: "done", step: 4 });
   expect(done.effects).toMatchObject(ended("success", [DOUBTFUL, VOLUME]));
 });
 
@@ -200,8 +203,10 @@ describe("a volume of which nobody knows whether the guest uses it", () => {
     const pivoting = next(world, stepOperation(world, begun.state, refused).state, 1);
     expect(pivoting.effects).toMatchObject([{ kind: "ask", ask: "pivot-volume", step: 2 }]);
     const completing = next(world, stepOperation(world, pivoting.state, { kind: "done", step: 2 }).state, 2);
-    expect(completing.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 3 }]);
-    expect(stepOperation(world, completing.state, { kind: "done", step: 3 }).effects).toMatchObject(settledSpec);
+    expect(completing.effects).toMatchObject([{ kind: "ask", ask: "leave-replaced", step: 3 }]);
+    const exchanging = next(world, stepOperation(world, completing.state, { kind: "done", step: 3 }).state, 3);
+    expect(exchanging.effects).toMatchObject([{ kind: "ask", ask: "complete-replacement", step: 4 }]);
+    expect(stepOperation(world, exchanging.state, { kind: "done", step: 4 }).effects).toMatchObject(settledSpec);
   });
 
   test("stays in doubt when its host says neither, is forced down, or falls silent", () => {
@@ -218,12 +223,17 @@ describe("a volume of which nobody knows whether the guest uses it", () => {
 
   test.each([
     ["settle-volume-own", "abandon-replacement"],
-    ["settle-volume-other", "complete-replacement"],
+    ["settle-volume-other", "leave-replaced"],
   ] as const)("is settled by an operator's word without its host (%s), unless Cinder does not agree", (kind, ask) => {
     const { world, begun } = settling(kind);
     expect(world.facts.source?.host).toBe("host-0");
     expect(begun.effects).toMatchObject([{ kind: "ask", ask }]);
-    expect(stepOperation(world, begun.state, { kind: "done", step: 1 }).effects).toMatchObject(settledSpec);
+    const done = stepOperation(world, begun.state, { kind: "done", step: 1 });
+    const end =
+      ask === "leave-replaced"
+        ? stepOperation(world, next(world, done.state, 1).state, { kind: "done", step: 2 })
+        : done;
+    expect(end.effects).toMatchObject(settledSpec);
     const refused = { kind: "failed", step: 1, reason: "Cinder no longer migrates it", final: true } as const;
     expect(stepOperation(world, begun.state, refused).effects).toMatchObject([
       {

@@ -64,6 +64,7 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "pivot-volume":
     case "keep-volume":
     // Nothing is sent to the host.
+    case "leave-replaced":
     case "complete-replacement":
     case "abandon-replacement":
       return usedPlaceOf(facts);
@@ -209,6 +210,7 @@ interface Limits {
 
 /** The questions to which Cinder, and no host, has the answer. */
 export const ASKED_OF_CINDER = [
+  "leave-replaced",
   "complete-replacement",
   "abandon-replacement",
   "reimage-volume",

@@ -1,3 +1,4 @@
+import type { ReplacementEnd } from "../../adapters/openstack/replacement-ender.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
@@ -18,6 +19,12 @@ type Asked = Pick<AskEffect, "ask" | "step" | "selection"> & { readonly place: P
 
 /** The operations that tell a guest to change over from one volume to another one. */
 const REPLACING: readonly OperationKind[] = ["swap-volume", "swap-volume-unconfirmed"];
+/** What Cinder is told about the replacement of a volume. */
+const ENDS: { readonly [ask in Ask]?: ReplacementEnd } = {
+  "leave-replaced": "leave",
+  "complete-replacement": "complete",
+  "abandon-replacement": "abandon",
+};
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 /** The statuses of servers whose boot volume Cinder may be filling. A deleted server that is kept may have been in ERROR before. */
 const MAY_BE_FILLED: readonly ServerStatus[] = ["ERROR", "SOFT_DELETED"];
@@ -154,10 +161,8 @@ export class OrderBinding {
     this.#mayHaveReimaged = false;
     const snapshot = this.#meetSnapshot(asked, need);
     if (snapshot !== null) return snapshot;
-    if (ask === "complete-replacement" || ask === "abandon-replacement") {
-      const end = ask === "complete-replacement" ? "complete" : "abandon";
-      return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
-    }
+    const end = ENDS[ask];
+    if (end !== undefined) return this.#facts.volume && this.#needs.endReplacement(uuid, this.#facts.volume, end, need);
     // Only the operation that has told the guest to change over knows that. A later one has Cinder asked again.
     if (ask === "keep-volume" && REPLACING.includes(this.#facts.kind)) this.#mayHavePivoted = true;
     // A guest that may use the other volume already goes on to its end, whatever Cinder says. If Cinder does not agree with that end, an operator decides.

@@ -16,6 +16,8 @@ let cinder: MemoryBlockStorage;
 let volumeId: string;
 let replacedBy: string;
 let isHeld: boolean;
+/** The attachments of the volume that the guest has left have ended, which the task's stage says. */
+let hasLeft: boolean;
 let clock: ManualClock;
 /** One conductor. */
 let first: VolumeReplacements;
@@ -25,7 +27,7 @@ const conductor = (storage: BlockStorage | null) =>
     { volumeConnectTimeoutMs: 0, volumeEndPauseMs: 75_000 },
   );
 beforeEach(async () => {
-  [isHeld, clock] = [true, new ManualClock()];
+  [isHeld, hasLeft, clock] = [true, false, new ManualClock()];
   cinder = new MemoryBlockStorage({ newId: randomUUID });
   volumeId = cinder.putVolume({ projectId: "one" }).id;
   await attach(volumeId);
@@ -41,9 +43,17 @@ async function attach(id: string, serverUuid = SERVER): Promise<void> {
   await cinder.complete(kept.attachment.id);
 }
 
-function end(how: ReplacementEnd, replacements = first, values: { inCinder?: boolean } = {}) {
-  const volume = { ...volumeOf(1), volumeId, replacedBy, inCinder: true, ...values };
-  return replacements.end(SERVER, volume, how, { tenure, isWanted: () => true });
+function tell(how: ReplacementEnd, { replacements = first, inCinder = true, epoch = 1 } = {}) {
+  const volume = { ...volumeOf(1), volumeId, replacedBy, inCinder };
+  return replacements.end(SERVER, volume, how, { tenure: { ...tenure, epoch }, isWanted: () => true });
+}
+async function end(how: "complete" | "abandon", replacements = first) {
+  if (how === "complete" && !hasLeft) {
+    const left = await tell("leave", { replacements });
+    hasLeft = left?.kind === "ended";
+    if (!hasLeft) return left;
+  }
+  return tell(how, { replacements });
 }
 const attached = async (id: string) => (await cinder.attachments({ volumeId: id })).length;
 const find = (id: string) => cinder.all().find((one) => one.id === id);
@@ -113,6 +123,37 @@ test.each(["migrating", "error"])(
   },
 );
 
+test("another conductor, which knows nothing but the task's stage, sees that the completion has ended although Cinder migrates the volume again", async () => {
+  cinder.fate = (method) => (method === "endMigration" ? "lost" : "answered");
+  expect(await end("complete")).toMatchObject({ kind: "failed" });
+  cinder.fate = () => "answered";
+  cinder.startMigration(volumeId);
+  const asked = countEnds();
+  expect(await end("complete", conductor(cinder))).toEqual({ kind: "ended" });
+  expect([asked(), await attached(volumeId)]).toEqual([0, 1]);
+});
+
+test("a migration that somebody else has called off after its volume had lost its attachments is left to the operator", async () => {
+  expect(await tell("leave")).toEqual({ kind: "ended" });
+  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
+  cinder.putVolume({ ...find(replacedBy)!, status: "deleting" });
+  expect(await tell("complete", { replacements: conductor(cinder) })).toMatchObject({ kind: "failed" });
+  cinder.startMigration(volumeId);
+  expect(await tell("complete", { replacements: conductor(cinder) })).toMatchObject({ kind: "failed" });
+});
+
+test("a conductor that has the task once more waits, since another one may have asked for the completion meanwhile", async () => {
+  expect(await tell("leave")).toEqual({ kind: "ended" });
+  const asked = countEnds();
+  expect(await tell("complete", { epoch: 3 })).toMatchObject({
+    reason: expect.stringContaining("asked again in 75 s"),
+  });
+  // An attachment that a host got late says nothing about that.
+  await attach(volumeId);
+  expect(await tell("complete", { replacements: conductor(cinder) })).toMatchObject({ kind: "failed" });
+  expect(asked()).toBe(0);
+});
+
 test("a migration whose other volume is gone, and that this conductor has not asked Cinder to complete, is left to the operator", async () => {
   await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
   cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
@@ -120,10 +161,11 @@ test("a migration whose other volume is gone, and that this conductor has not as
 });
 
 test("a silent Cinder, and a conductor without one, are named, and other volumes need nothing", async () => {
-  expect(await end("complete", conductor(null))).toMatchObject({
+  const replacements = conductor(null);
+  expect(await tell("leave", { replacements })).toMatchObject({
     reason: expect.stringContaining("set BERTH_VOLUMES=cinder"),
   });
-  expect(end("complete", conductor(null), { inCinder: false })).toBeNull();
+  expect(tell("leave", { replacements, inCinder: false })).toBeNull();
   cinder.fate = () => "silent";
   expect(await end("complete")).toMatchObject({ reason: expect.stringContaining("Cinder does not answer") });
 });

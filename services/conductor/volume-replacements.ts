@@ -35,14 +35,16 @@ export class VolumeReplacements {
     this.#calls = new PatientCalls(deps, { deadlineMs: settings.volumeConnectTimeoutMs });
   }
 
-  /** Returns null at once for a volume that is not in Cinder. The promise never rejects because of Cinder. */
+  /** Returns null at once for a volume that is not in Cinder. `leave` must be done and written down before `complete`. The promise never rejects because of Cinder. */
   end(serverUuid: string, volume: ServerVolume, end: ReplacementEnd, need: Need): Promise<EndedReplacement> | null {
     const ender = this.#ender;
     if (!volume.inCinder) return null;
     if (ender === null) return Promise.resolve(failed(noCinder("the volume is in Cinder"), true));
     const what = `Cinder could not be told of volume ${volume.volumeId}`;
     return this.#calls.call<typeof ENDED>(what, need, async () => {
-      const outcome = await ender.end({ serverUuid, volume, end }, () => this.#calls.mayWrite(need));
+      const taking = typeof need.tenure === "function" ? 0 : need.tenure.epoch;
+      const replacement = { serverUuid, volume, end, hasLeft: end === "complete", taking };
+      const outcome = await ender.end(replacement, () => this.#calls.mayWrite(need));
       if (outcome.kind === "unwanted") return UNWANTED;
       return outcome.kind === "refused" ? failed(outcome.why, true) : ENDED;
     });

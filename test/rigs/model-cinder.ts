@@ -36,7 +36,7 @@ export class ModelCinder {
   readonly #fills = new Map<string, Fill>();
 
   /**
-   * Cinder drops one of two volumes when it is told how the replacement of a volume has ended. Returns the violation if the guest needs that one. A repetition
+   * Cinder drops one of two volumes when it is told how the replacement of a volume has ended, and takes one from the host before that. Returns the violation if the guest needs that one. A repetition
    * changes nothing. After a completed replacement the other volume is the guest's own one.
    */
   end(
@@ -45,11 +45,13 @@ export class ModelCinder {
     host: ModelHost,
     attemptId: string,
   ): readonly string[] {
-    if (this.#ends.get(taskId) === ask) return [];
+    const before = this.#ends.get(taskId);
+    // Nothing is ended by a late call after Cinder has completed the migration.
+    if (before === ask || (before === "complete-replacement" && ask === "leave-replaced")) return [];
     this.#ends.set(taskId, ask);
     if (ask === "complete-replacement" && volume !== null) this.#ways.set(volume.volumeId, volume.replacedBy);
     if (host.guest(attemptId) === undefined || ask === "announce-snapshot" || ask === "deny-snapshot") return [];
-    const needed = ask === "complete-replacement" ? "own" : "other";
+    const needed = ask === "abandon-replacement" ? "other" : "own";
     if (host.uses(attemptId) === needed) return [`${ask}, although ${attemptId} uses its ${needed} volume`];
     if (ask === "complete-replacement") host.replaced(attemptId);
     return [];

@@ -169,9 +169,9 @@ export class VolumeSettler {
       await this.#ends.endAttachment(id, attachmentId, neverRan);
       return;
     }
-    const { volume, end } = owed;
+    const { volume, end, hasLeft = false } = owed;
     if (end !== null) {
-      await this.#ends.endReplaced(id, attachmentId, { serverUuid, volume, end });
+      await this.#ends.endReplaced(id, attachmentId, { serverUuid, volume, end, hasLeft });
       return;
     }
     const hasEnded = (await this.#ends.endAttachment(id, attachmentId, false)) !== null;
