@@ -160,8 +160,8 @@ async function measureCell(url: string, cell: Awaited<ReturnType<typeof openCell
 /** Follows the cell's ledger as schedulers do. `onRow` is called after each change is in the view. */
 function followerOf(databaseUrl: string, view: LedgerView, onRow: (row: RowChange) => void): LedgerFollower {
   const watched = {
-    clear: () => view.clear(),
     applyAll: (rows: Iterable<RowChange>) => view.applyAll(rows, onRow),
+    beginLoad: () => view.beginLoad(),
   };
   const events = { loaded: () => {}, lost: () => {} };
   const follower = new LedgerFollower({ cell: CELL, databaseUrl, view: watched, clock: systemClock, events });

@@ -26,6 +26,7 @@ export async function run(): Promise<void> {
     clouds.push([`${SERVERS.toLocaleString("en-US")} servers`, grown]);
     await fillServers({ api: grown.apiDatabaseUrl, cell: grown.databaseUrl, cellName: "cell-1" }, SERVERS);
     await fillAllocations(grown.databaseUrl, SERVERS);
+    await grown.startTierAgain();
     const rounds = clouds.map((): Round[] => []);
     for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1)
       for (const [at, [, cloud]] of clouds.entries()) {

@@ -36,7 +36,7 @@ export type UsageByPart = ReadonlyMap<string, Usage>;
 /** A cloud of separate processes under measurement: an api, a scheduler, and a cell with a conductor and an agent of 200 hosts. */
 export class MeasuredCloud {
   readonly #cloud: LocalCloud;
-  readonly #client: ComputeClient;
+  #client: ComputeClient;
   readonly #servers: readonly MeasuredServer[];
 
   private constructor(cloud: LocalCloud, client: ComputeClient, servers: readonly MeasuredServer[]) {
@@ -53,7 +53,7 @@ export class MeasuredCloud {
       env: { NODE_OPTIONS: "--inspect=127.0.0.1:0", ...env },
       berth: () => berth,
     });
-    const client = new ComputeClient(new PoolSender({ apiUrl: cloud.apiUrls[0]!, connections: CONNECTIONS }));
+    const client = clientOf(cloud);
     const servers = await openServers(cloud).catch(async (error) => {
       await cloud.close();
       throw error;
@@ -78,6 +78,17 @@ export class MeasuredCloud {
 
   get apiDatabaseUrl(): string {
     return this.#cloud.databaseUrl;
+  }
+
+  /**
+   * Starts the api and the scheduler again, which load their views, and resolves when they have served a boot. For databases that were filled
+   * by SQL that announces nothing.
+   */
+  async startTierAgain(): Promise<void> {
+    await this.#client.close();
+    await Promise.all([...this.#cloud.apis, ...this.#cloud.schedulers].map((service) => service.replace()));
+    this.#client = clientOf(this.#cloud);
+    await this.#firstBoot();
   }
 
   /** Requests one server and resolves with its UUID once it is accepted. */
@@ -195,6 +206,10 @@ interface MeasuredServer {
    * server CPU.
    */
   readonly client: PoolClient;
+}
+
+function clientOf(cloud: LocalCloud): ComputeClient {
+  return new ComputeClient(new PoolSender({ apiUrl: cloud.apiUrls[0]!, connections: CONNECTIONS }));
 }
 
 function openServers({ cells, database, databaseUrl }: LocalCloud): Promise<readonly MeasuredServer[]> {

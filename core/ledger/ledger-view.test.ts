@@ -159,8 +159,11 @@ describe("LedgerView", () => {
     view.adopt(viewOf([putProvider("new", "new", null)]));
     expect(view.layout).toBeGreaterThan(layout);
     expect(contentOf(view).trees).toEqual([["new"]]);
-    view.clear();
-    expect(view.providerCount).toBe(0);
+    const load = view.beginLoad();
+    load.applyAll([putProvider("newer", "newer", null)]);
+    expect(contentOf(view).trees).toEqual([["new"]]);
+    load.show();
+    expect(contentOf(view).trees).toEqual([["newer"]]);
   });
 
   it("agrees with a plain model under random changes", () => {

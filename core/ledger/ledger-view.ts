@@ -213,8 +213,10 @@ export class LedgerView {
     return this.#reservations.count;
   }
 
-  clear(): void {
-    this.adopt(new LedgerView());
+  /** Begins a new state beside the present one. `show` replaces the present one by it, and claims that are held stay held. */
+  beginLoad(): { applyAll(changes: Iterable<RowChange>): void; show(): void } {
+    const loaded = new LedgerView();
+    return { applyAll: (changes) => loaded.applyAll(changes), show: () => this.adopt(loaded) };
   }
 
   /** Replaces the content with that of `loaded`, which must not be used afterwards. */

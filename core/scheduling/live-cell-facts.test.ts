@@ -3,9 +3,11 @@ import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { aggregate, sceneOf, serverRow, specWith } from "../../test/rigs/facts-builders.ts";
 import { host, provider } from "../../test/rigs/view-builders.ts";
 import { providerUuid } from "../ledger/ids.ts";
+import { LedgerView } from "../ledger/ledger-view.ts";
 import type { RowChange } from "../ledger/row-change.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
 import type { HostFacts } from "./host-facts.ts";
+import { LiveCellFacts, viewWithFacts } from "./live-cell-facts.ts";
 
 const GROUP = { uuid: "group-1", policy: "affinity", maxServerPerHost: 0 };
 
@@ -116,15 +118,22 @@ describe("the facts of a cell", () => {
     expect(facts.commonHypervisorVersion).toBeNull();
     facts.apply({ kind: "host-removed", host: "c" });
     expect(facts.commonHypervisorVersion).toBe(8);
-    facts.clear();
+    facts.adopt(new LiveCellFacts("cell-1", new LedgerView()));
     expect(facts.commonHypervisorVersion).toBeNull();
   });
 
-  test("start over before a reload, but keep aggregates", () => {
-    const { at, facts } = sceneAt({ a: { servers: [specWith(1)] } }, [
+  test("are replaced at once by what was loaded beside them, but keep aggregates", () => {
+    const { at, facts, view, changesAfter } = sceneAt({ a: { servers: [specWith(1)] } }, [
       aggregate(1, { availability_zone: "az" }, ["a"]),
     ]);
-    facts.clear();
-    expect([at("a").servers.size, at("a").zone, facts.serverCount]).toEqual([0, "az", 0]);
+    const load = viewWithFacts(view, facts).beginLoad();
+    load.applyAll([...provider("b", {}), host("b", "b"), serverRow(specWith(2), "a")]);
+    load.applyAll([...provider("a", {}), host("a", "a"), serverRow(specWith(3), "b")]);
+    expect([...at("a").servers.keys()]).toEqual([serverId(1)]);
+    expect(changesAfter(() => load.show())).toBe("all");
+    expect([...at("a").servers.keys()]).toEqual([serverId(2)]);
+    expect([at("a").zone, at("b").zone, at("b").servers.size, facts.serverCount]).toEqual(["az", "nova", 1, 2]);
+    facts.apply(serverRow(specWith(2), null));
+    expect([at("a").servers.size, facts.serverCount]).toEqual([0, 1]);
   });
 });

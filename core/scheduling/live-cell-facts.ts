@@ -1,6 +1,6 @@
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { HypervisorFacts } from "../ledger/hypervisor-facts.ts";
-import type { LedgerView } from "../ledger/ledger-view.ts";
+import { LedgerView } from "../ledger/ledger-view.ts";
 import type { MovePut, RowChange, ServerPut } from "../ledger/row-change.ts";
 import { isSettled, type MembersOnHost, placesOf } from "../tasks/group-rule.ts";
 import { AggregateIndex } from "./aggregate-index.ts";
@@ -22,14 +22,24 @@ export interface ServerWatcher {
 export function viewWithFacts(
   view: LedgerView,
   facts: LiveCellFacts,
-): { applyAll(changes: Iterable<RowChange>): void; clear(): void } {
+): {
+  applyAll(changes: Iterable<RowChange>): void;
+  beginLoad(): { applyAll(changes: Iterable<RowChange>): void; show(): void };
+} {
   return {
     applyAll(changes) {
       view.applyAll(changes, (change) => facts.apply(change));
     },
-    clear() {
-      view.clear();
-      facts.clear();
+    beginLoad() {
+      const loadedView = new LedgerView();
+      const loadedFacts = new LiveCellFacts(facts.cell, loadedView);
+      return {
+        applyAll: viewWithFacts(loadedView, loadedFacts).applyAll,
+        show() {
+          view.adopt(loadedView);
+          facts.adopt(loadedFacts);
+        },
+      };
     },
   };
 }
@@ -44,14 +54,14 @@ export function viewWithFacts(
 export class LiveCellFacts implements CellFacts {
   readonly cell: string;
   readonly #view: LedgerView;
-  readonly #hosts = new Map<string, LiveHost>();
+  #hosts = new Map<string, LiveHost>();
   /** By the slot that the host's root had when it was last looked up. The host's name shows whether the entry is still valid. */
   #bySlot: (LiveHost | undefined)[] = [];
-  readonly #servers = new Map<string, LiveServer>();
+  #servers = new Map<string, LiveServer>();
   /** By server: its current move. A server has at most one, and ended moves are left out. */
-  readonly #moves = new Map<string, MovePut>();
-  readonly #groups = new GroupPlaces();
-  readonly #kinds = new InternedKinds();
+  #moves = new Map<string, MovePut>();
+  #groups = new GroupPlaces();
+  #kinds = new InternedKinds();
   #aggregates: AggregateIndex;
   #watcher: ServerWatcher | null = null;
   /** Undefined when it must be computed again. */
@@ -150,15 +160,19 @@ export class LiveCellFacts implements CellFacts {
     for (const change of changes) this.apply(change);
   }
 
-  /** Call this before a reload, which sends the whole cell again. Aggregates are kept. */
-  clear(): void {
-    this.#hosts.clear();
-    this.#bySlot = [];
-    this.#servers.clear();
-    this.#moves.clear();
-    this.#groups.clear();
+  /**
+   * Replaces the content with that of `loaded`, whose view this one's view has adopted, and which must not be used afterwards. Aggregates are
+   * kept, and the watcher hears nothing.
+   */
+  adopt(loaded: LiveCellFacts): void {
+    this.#hosts = loaded.#hosts;
+    this.#bySlot = loaded.#bySlot;
+    this.#servers = loaded.#servers;
+    this.#moves = loaded.#moves;
+    this.#groups = loaded.#groups;
+    this.#kinds = loaded.#kinds;
     this.#commonVersion = undefined;
-    this.#view.touchAll();
+    this.setAggregates(this.#aggregates);
   }
 
   /** Sets the whole cloud's aggregates after they have changed. */

@@ -22,13 +22,13 @@ export class LedgerWatch {
 
   constructor(cell: { readonly name: string; readonly databaseUrl: string }) {
     this.#pool = createPool({ url: cell.databaseUrl, applicationName: "e2e watch", connectionsMax: 1 });
+    const seeing = {
+      applyAll: (changes: Iterable<RowChange>) => Iterator.from(changes).forEach((change) => void this.#see(change)),
+    };
     this.#follower = new LedgerFollower({
       cell: cell.name,
       databaseUrl: cell.databaseUrl,
-      view: {
-        applyAll: (changes) => Iterator.from(changes).forEach((change) => void this.#see(change)),
-        clear: () => undefined,
-      },
+      view: { ...seeing, beginLoad: () => ({ ...seeing, show: () => undefined }) },
       clock: systemClock,
       events: { loaded: () => undefined, lost: (_, error) => this.violations.push(`lost the log: ${error.message}`) },
     });

@@ -24,14 +24,22 @@ const MOVES = "berth_moves";
  */
 const TRANSACTION_ROWS_MAX = 50_000;
 
+/**
+ * The server answers no question while it reads a large transaction of which nothing is streamed, such as a restore of allocations. It still sends a
+ * word of its own after half of this time, before it would pass for silent (see ledger-follower.ts).
+ */
+const SERVER_PATIENCE_MS = 15_000;
+
 /** The calls of a session to its follower. All are synchronous and in the order of the log. */
 export interface SessionHandlers {
   /** Whether servers and their moves are followed, too. */
   readonly servers: boolean;
   /** Called every few seconds before the load, as long as creating the slot waits for these transactions to end. */
   onWaiting?(holders: readonly string[]): void;
-  /** Receives the whole ledger as of the session's start, which replaces the previous state. */
-  onLoaded(changes: readonly RowChange[]): void;
+  /** Receives a part of the ledger as of the session's start. The process does other work between two parts. */
+  onLoading(changes: readonly RowChange[]): void;
+  /** The ledger as of the session's start is complete, and replaces the previous state. */
+  onLoaded(): void;
   onChanges(changes: readonly RowChange[]): void;
   /** Called when a transaction that changed rows of the view has been passed on completely. */
   onCommitted(xid: number): void;
@@ -79,6 +87,7 @@ export class FollowSession {
     const slotName = `berth_view_${randomBytes(8).toString("hex")}`;
     const stream = await ReplicationStream.open(databaseUrl, slotName, signal, {
       onWaiting: (holders) => handlers.onWaiting?.(holders),
+      serverPatienceMs: SERVER_PATIENCE_MS,
     });
     const questions = new PrimaryClient({
       connectionString: databaseUrl,
@@ -93,9 +102,9 @@ export class FollowSession {
       await questions.connect();
       signal.throwIfAborted();
       await session.#readCommitMode();
-      const rows = await loadSnapshot(questions, stream.snapshot, handlers);
-      // This happens in one turn of the event loop, so no reader sees the view between the old state and the new one.
-      handlers.onLoaded(session.#translator.translate(rows));
+      const take = (rows: readonly LedgerRow[]) => handlers.onLoading(session.#translator.translate(rows));
+      await loadSnapshot(questions, stream.snapshot, handlers, take);
+      handlers.onLoaded();
       const publications = handlers.servers ? [...LEDGER, SERVERS, MOVES] : LEDGER;
       await stream.start(
         { publications, messages: true },

@@ -8,8 +8,15 @@ import type { Lsn } from "./lsn.ts";
 export interface FollowedView {
   /** Applies the rows of a transaction, or a part of them. */
   applyAll(changes: Iterable<RowChange>): void;
-  /** Forgets everything. The new state is applied in the same turn of the event loop. */
-  clear(): void;
+  /** Begins a new state beside the present one, which readers see until the new one is shown. */
+  beginLoad(): LoadingView;
+}
+
+/** The new state of a view while it is being loaded. It is dropped when the load fails. */
+export interface LoadingView {
+  applyAll(changes: Iterable<RowChange>): void;
+  /** Replaces what the view shows, at once. Called at most once, and last. */
+  show(): void;
 }
 
 export interface FollowerEvents {
@@ -186,6 +193,7 @@ export class LedgerFollower implements ViewSource {
     this.#mode = "loading";
     const startedAt = this.#clock.monotonic();
     let rows = 0;
+    const loading = this.#view.beginLoad();
     // A session that is lost while it opens may still be closing, so no new session starts before its opening has ended.
     let opened = false;
     let lostEarly: Error | null = null;
@@ -195,10 +203,13 @@ export class LedgerFollower implements ViewSource {
         this.#obstacle = `it cannot load before other transactions have ended: ${holders.join("; ")}`;
         this.#events.waiting?.(this.cell, holders);
       },
-      onLoaded: (changes) => {
-        rows = changes.length;
-        this.#view.clear();
-        this.#apply(changes);
+      onLoading: (changes) => {
+        loading.applyAll(changes);
+        rows += changes.length;
+      },
+      onLoaded: () => {
+        loading.show();
+        this.#rows += rows;
       },
       onChanges: (changes) => this.#apply(changes),
       onReached: (committedAtMs) => {

@@ -63,13 +63,18 @@ export class ReplicationStream {
    * Connects and creates the slot `slotName` (letters, digits, underscores). Waits for all transactions that are writing now, in any
    * database of the server, because the slot begins at a state in which none of them is half done. When that takes long, `onWaiting` is
    * called with those transactions, described for people. Rejects after two minutes, or `slotMsMax`, with an error that names them.
-   * `signal` cancels the wait.
+   * `signal` cancels the wait. After half of `serverPatienceMs` without a word from us, the server sends one of its own, and after all of it
+   * the server ends the stream. Without it, the server's `wal_sender_timeout` counts, which is a minute by default.
    */
   static async open(
     databaseUrl: string,
     slotName: string,
     signal: AbortSignal,
-    waiting: { readonly onWaiting?: (holders: readonly string[]) => void; readonly slotMsMax?: number } = {},
+    waiting: {
+      readonly onWaiting?: (holders: readonly string[]) => void;
+      readonly slotMsMax?: number;
+      readonly serverPatienceMs?: number;
+    } = {},
   ): Promise<ReplicationStream> {
     if (!/^[a-z0-9_]{1,63}$/.test(slotName)) throw new Error(`not a slot name: ${slotName}`);
     // `replication` is an option of node-pg that its types omit.
@@ -77,6 +82,9 @@ export class ReplicationStream {
       connectionString: databaseUrl,
       replication: "database",
       application_name: "berth view stream",
+      ...(waiting.serverPatienceMs !== undefined && {
+        addedOptions: `-c wal_sender_timeout=${waiting.serverPatienceMs}`,
+      }),
       keepAlive: true,
       connectionTimeoutMillis: 10_000,
     };
