@@ -5,7 +5,7 @@ import { encodeMessage } from "../../runtime/encode-message.ts";
 import { cellTasksSubject } from "./streams.ts";
 
 /** Maximum number of tasks in one message. One conductor takes them all, so a message must not have too large a share of the work. */
-const MESSAGE_TASKS_MAX = 16;
+const MESSAGE_TASKS_MAX = 64;
 /** Maximum number of messages that wait for the answer of the bus. Their tasks wait for nothing else. */
 const MESSAGES_OUT_MAX = 64;
 
