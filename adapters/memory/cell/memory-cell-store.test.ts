@@ -73,6 +73,7 @@ test("returns to the remembered state, and can be changed and restored once more
     putBack();
     expect(await facts()).toEqual(before);
   }
+  expect(await store.restoredAgoMs()).toBeGreaterThanOrEqual(0);
   const told: RowChange[] = [];
   store.follow((_, rows) => told.push(...rows));
   expect(told.filter(({ kind }) => kind === "server-put")).toHaveLength(1);

@@ -37,13 +37,14 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
   }
 
   /**
-   * Returns a function that restores the rows as they are now. The incarnation stays, because a restored database always gets a new one.
+   * Returns a function that restores the rows as they are now. The incarnation stays, because a restored database always gets a new one. It is on a new timeline from then on.
    */
   remember(): () => void {
     const disabledFor = new Set(this.#disabledFor);
     return () => {
       this.#disabledFor.clear();
       for (const key of disabledFor) this.#disabledFor.add(key);
+      this.#restoredAtMs = this.#clock.now();
     };
   }
 

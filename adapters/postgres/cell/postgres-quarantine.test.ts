@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { quarantineContract } from "../../../test/contract/quarantine.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { emptyCellTables } from "../../../test/rigs/empty-cell.ts";
@@ -30,4 +30,16 @@ quarantineContract("Postgres", async () => {
     quarantine: new PostgresQuarantine(pool),
     close: async () => undefined,
   };
+});
+
+test("a database on another timeline than before counts as restored from the moment in which that is noticed", async () => {
+  const store = new PostgresCellStore(pool);
+  await pool.query("update incarnation set restored_at = null, timeline_since = null");
+  expect(await store.restoredAgoMs()).toBeNull();
+  await pool.query("update incarnation set timeline = 'FFFFFFFF'");
+  for (const ms of await Promise.all([1, 2, 3].map(() => store.restoredAgoMs()))) expect(ms).toBeGreaterThanOrEqual(0);
+  await pool.query("update incarnation set timeline_since = timeline_since - interval '1 hour'");
+  expect(await store.restoredAgoMs()).toBeGreaterThanOrEqual(3_600_000);
+  await pool.query("update incarnation set restored_at = now()");
+  expect(await store.restoredAgoMs()).toBeLessThan(3_600_000);
 });

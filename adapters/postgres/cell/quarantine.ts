@@ -258,11 +258,18 @@ export async function condemnGuests(pool: Pool, serverUuids: readonly string[] |
   return rows.length;
 }
 
-/** Cost: one round trip. */
+/** Notes the timeline, too. A concurrent call may do so first, so the answer does not depend on which one has. Cost: one round trip. */
 export async function readRestoredAgo(pool: Pool): Promise<number | null> {
   const rows = await queryStored<{ ms: number | null }>(pool, {
     name: "restored_ago",
-    text: "select (extract(epoch from now() - restored_at) * 1000)::float8 as ms from incarnation",
+    text: `
+      with present as (select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline),
+      noticed as (
+        update incarnation i set timeline = p.timeline, timeline_since = now() from present p where i.timeline <> p.timeline
+      )
+      select (extract(epoch from now() -
+        greatest(i.restored_at, case when i.timeline = p.timeline then i.timeline_since else now() end)) * 1000)::float8 as ms
+      from incarnation i, present p`,
     values: [],
   });
   return rows[0]?.ms ?? null;

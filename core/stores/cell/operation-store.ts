@@ -107,7 +107,10 @@ export interface BeginStore {
    * given to others. Repeatable.
    */
   closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]>;
-  /** How long ago an operator has said that the database was restored, since when it may lack operations that have begun before. Null if nobody has. */
+  /**
+   * How long ago an operator has said that the database was restored, or it was first seen on another timeline than before, as a restored one is and one to which the cell has failed over. It may lack
+   * operations that have begun before. Null if neither has happened.
+   */
   restoredAgoMs(): Promise<number | null>;
   /** How each task has ended: `open` if it has not, null if the cell has no such task. */
   outcomes(taskIds: readonly string[]): Promise<readonly (TaskOutcome | "open" | null)[]>;

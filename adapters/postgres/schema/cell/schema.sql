@@ -221,6 +221,8 @@ create table incarnation (
   id uuid default gen_random_uuid() not null,
   changed_at timestamp with time zone default now() not null,
   restored_at timestamp with time zone,
+  timeline text default "left"(pg_walfile_name(pg_current_wal_lsn()), 8) not null,
+  timeline_since timestamp with time zone,
   constraint incarnation_only_row_check CHECK (only_row),
   constraint incarnation_pkey PRIMARY KEY (only_row)
 );
