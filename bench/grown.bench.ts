@@ -1,3 +1,4 @@
+import { withClient } from "../adapters/postgres/client/databases.ts";
 import { MeasuredCloud, sumOf, type UsageByPart, usedPer } from "./anatomy/measured-cloud.ts";
 import type { Usage } from "./anatomy/process-usage.ts";
 import { fillAllocations, fillServers } from "./lists/fill-servers.ts";
@@ -17,7 +18,7 @@ interface Round {
 /**
  * Boots and deletes in a cloud that has many servers and in an empty one, in turns: the CPU of a boot and its delete over all processes, and
  * how many there are a second. `BERTH_BENCH_SERVERS` sets the number of servers. They are written by SQL, with their requests and
- * allocations, on hosts that no service knows.
+ * allocations, on hosts that no service knows, and the api and the scheduler are started again, so that their views have them.
  */
 export async function run(): Promise<void> {
   const clouds: (readonly [what: string, cloud: MeasuredCloud])[] = [["an empty cloud", await MeasuredCloud.start()]];
@@ -26,6 +27,9 @@ export async function run(): Promise<void> {
     clouds.push([`${SERVERS.toLocaleString("en-US")} servers`, grown]);
     await fillServers({ api: grown.apiDatabaseUrl, cell: grown.databaseUrl, cellName: "cell-1" }, SERVERS);
     await fillAllocations(grown.databaseUrl, SERVERS);
+    // The pages of the filling would be written by boots that need room for others.
+    for (const url of [grown.apiDatabaseUrl, grown.databaseUrl])
+      await withClient(url, (client) => client.query("checkpoint"));
     await grown.startTierAgain();
     const rounds = clouds.map((): Round[] => []);
     for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1)

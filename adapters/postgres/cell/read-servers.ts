@@ -206,11 +206,6 @@ interface HomeRow {
   readonly runs: boolean | null;
 }
 
-const SELECT_HOME = `select s.uuid, s.status, s.host, s.attempt_id, s.revision,
-    exists (select from tasks t where t.server_uuid = s.uuid and t.outcome is null and t.kind <> 'build') as busy,
-    m.uuid as migration, m.kind, m.source_host, m.source_attempt_id, m.dest_host, m.dest_attempt_id, m.runs
-  from servers s left join migrations m on m.server_uuid = s.uuid and not m.ended`;
-
 export async function readHomes(pool: Pool, serverUuids: readonly string[]): Promise<readonly Home[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "homes",
@@ -228,7 +223,7 @@ export async function readHomes(pool: Pool, serverUuids: readonly string[]): Pro
 export async function readResidents(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "residents",
-    text: `${SELECT_HOME} where s.host = any ($1) order by s.uuid`,
+    text: "select * from cell_residents($1)",
     values: [textArrayLiteral(hosts)],
   });
   const byHost = Map.groupBy(rows.map(homeOf), (home) => home.host);

@@ -697,6 +697,15 @@ create function cell_reset_status(server_uuids uuid[], statuses text[])
   language plpgsql
   set enable_seqscan=off;
 
+create function cell_residents(hosts text[])
+  returns TABLE(uuid uuid, status text, host text, attempt_id text, revision integer, busy boolean, migration uuid, kind text, source_host text, source_attempt_id text, dest_host text, dest_attempt_id text, runs boolean)
+  language plpgsql stable
+  set enable_bitmapscan=off
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function cell_set_host_disabled(host text, wanted boolean, reason text)
   returns boolean
   language plpgsql;
