@@ -20,6 +20,7 @@ import { consoleWords } from "./dev/console-words.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
 import { networkNoteOf } from "./dev/network-note.ts";
+import { requireFreePort } from "./dev/require-free-port.ts";
 import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
 import {
   makeVirtualHostsDirs,
@@ -115,6 +116,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       const cells = cellsOf(settings, dirs);
       return {
         async start() {
+          await requireFreePort(settings.port);
           const filters = await loadHostFilters(settings.filters ?? []);
           cloud = await startCloud({
             databaseUrl: settings.databaseUrl,

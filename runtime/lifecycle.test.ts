@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test, vi } from "vitest";
-import { type ProcessPort, processSettings, runService, type ServiceContext } from "./lifecycle.ts";
+import { type ProcessPort, processSettings, runService, type ServiceContext, whyNotStarted } from "./lifecycle.ts";
 import type { Service } from "./service.ts";
 
 class FakeProcess extends EventEmitter {
@@ -61,6 +61,12 @@ test("a signal while it starts closes it without ever being ready", async () => 
 test("ends with 1 when it cannot start", async () => {
   const { exit } = run({ start: async () => Promise.reject(new Error("no database")) });
   expect(await exit).toBe(1);
+});
+
+test("a port that another program has is a reason to name it, with what to do", () => {
+  const busy = Object.assign(new Error("listen"), { code: "EADDRINUSE", address: "127.0.0.1", port: 8774 });
+  expect(whyNotStarted(busy)).toMatch(/another program listens on 127\.0\.0\.1:8774: stop that program/);
+  expect(whyNotStarted(new Error("no database"))).toBe("the process could not start");
 });
 
 test("an unexpected error closes the service, which then exits with 1", async () => {

@@ -70,11 +70,18 @@ export async function runService<Settings extends ProcessDeclared>(
       host.stderr.write(`${run.declaration.command}: ${error.message}\n`);
       return 2;
     }
-    logger.fatal({ err: error }, "the process could not start");
+    logger.fatal({ err: error }, whyNotStarted(error));
     return 1;
   } finally {
     endings.stop();
   }
+}
+
+/** Says what to do when another program has the address, which is the most common reason. */
+export function whyNotStarted(error: unknown): string {
+  const { code, address, port } = error as { code?: unknown; address?: unknown; port?: unknown };
+  if (code !== "EADDRINUSE") return "the process could not start";
+  return `the process could not start, because another program listens on ${address}:${port}: stop that program, or give this one another address`;
 }
 
 function readContext<Settings extends ProcessDeclared>(

@@ -1,5 +1,5 @@
 import { type ClientDuplexStream, makeGenericClientConstructor, type ServiceError } from "@grpc/grpc-js";
-import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
+import { AGENT_STOPS, type ConductorDialer, type ConductorStream } from "../../core/agent/link.ts";
 import { AgentMessage, type ConductorFrame, type ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import { encodeMessage } from "../../runtime/encode-message.ts";
 import { clientOf, readTlsFiles, type TlsFiles } from "./channel-options.ts";
@@ -49,7 +49,7 @@ export function createGrpcDialer(
       return stream;
     },
     close() {
-      for (const stream of open) stream.close("the agent stops");
+      for (const stream of open) stream.close(AGENT_STOPS);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { Metadata, Server, type ServerDuplexStream, status } from "@grpc/grpc-js";
-import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
+import { type AgentListener, type AgentStream, CONDUCTOR_STOPS } from "../../core/agent/link.ts";
 import { type AgentFrame, type AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { encodeMessage } from "../../runtime/encode-message.ts";
@@ -45,7 +45,7 @@ export async function createGrpcAgentListener(options: {
       arrived = handler;
     },
     async close() {
-      for (const stream of streams) stream.close("the conductor stops");
+      for (const stream of streams) stream.close(CONDUCTOR_STOPS);
       await shutDown(server);
     },
   };

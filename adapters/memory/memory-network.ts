@@ -1,10 +1,12 @@
 import type { AgentPermit } from "../../core/agent/agent-permit.ts";
-import type {
-  AgentListener,
-  AgentStream,
-  ConductorDialer,
-  ConductorStream,
-  MessageStream,
+import {
+  AGENT_STOPS,
+  type AgentListener,
+  type AgentStream,
+  CONDUCTOR_STOPS,
+  type ConductorDialer,
+  type ConductorStream,
+  type MessageStream,
 } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import type { Closable } from "../../runtime/closable.ts";
@@ -69,7 +71,7 @@ export class MemoryNetwork {
       },
       close: async () => {
         if (this.#listeners.get(address) === entry) this.#listeners.delete(address);
-        for (const stream of entry.streams) stream.close("the conductor stops");
+        for (const stream of entry.streams) stream.close(CONDUCTOR_STOPS);
         entry.streams.clear();
       },
     };
@@ -85,7 +87,7 @@ export class MemoryNetwork {
         return stream;
       },
       close() {
-        for (const stream of open) stream.close("the agent stops");
+        for (const stream of open) stream.close(AGENT_STOPS);
         open.clear();
       },
     };

@@ -1,6 +1,15 @@
 import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import type { AgentPermit } from "./agent-permit.ts";
 
+/** The reasons with which the two ends close their streams when they stop. */
+export const AGENT_STOPS = "the agent stops";
+export const CONDUCTOR_STOPS = "the conductor stops";
+
+/** Whether a stream was closed because one of its ends was stopped in order. */
+export function isOrderlyEnd(reason: string): boolean {
+  return reason === AGENT_STOPS || reason === CONDUCTOR_STOPS;
+}
+
 /**
  * One end of a stream of messages. Messages sent in one turn of the event loop travel in one frame. The order is kept. Messages that were
  * sent shortly before a close may be lost, and `send` does nothing after the close.

@@ -1,4 +1,4 @@
-import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
+import { AGENT_STOPS, type ConductorDialer, type ConductorStream } from "../../core/agent/link.ts";
 import type { AgentMessage, ConductorMessage, Hello } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { AgentEvents } from "./events.ts";
@@ -72,7 +72,7 @@ export class ConductorLink {
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
-    this.#stream?.close("the agent stops");
+    this.#stream?.close(AGENT_STOPS);
   }
 
   #take(stream: ConductorStream, messages: readonly ConductorMessage[]): void {
@@ -116,7 +116,8 @@ export class ConductorLink {
     this.#stream = null;
     this.#welcomed = false;
     if (wasWelcomed) {
-      events.lost(address, reason);
+      if (this.#stopped) events.left(address);
+      else events.lost(address, reason);
       handlers.onLost(stream);
     } else if (!this.#stopped) events.notWelcomed(address, reason);
     if (this.#stopped) return;

@@ -47,6 +47,12 @@ export class AgentEvents {
     );
   }
 
+  /** This agent has closed the connection itself, because it stops. */
+  left(address: string): void {
+    this.#metrics.conductors.dec();
+    this.#logger.info({ address }, "the connection to a conductor was closed, because the agent stops");
+  }
+
   lost(address: string, reason: string): void {
     this.#metrics.conductors.dec();
     this.#logger.warn({ address, reason }, "the connection to a conductor was lost; the agent connects again");

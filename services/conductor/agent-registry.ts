@@ -1,5 +1,5 @@
 import { type AgentPermit, helloRefusal, isCellWide } from "../../core/agent/agent-permit.ts";
-import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
+import { type AgentListener, type AgentStream, CONDUCTOR_STOPS } from "../../core/agent/link.ts";
 import type { AgentMessage, Hello, HostState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
@@ -105,7 +105,7 @@ export class AgentRegistry {
 
   close(): void {
     this.#timer?.cancel();
-    for (const stream of [...this.#heardAtMs.keys()]) stream.close("the conductor stops");
+    for (const stream of [...this.#heardAtMs.keys()]) stream.close(CONDUCTOR_STOPS);
   }
 
   #accept(stream: AgentStream, permit: AgentPermit | null): void {

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
+import { isOrderlyEnd } from "../../core/agent/link.ts";
 import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { DoomedGuest } from "../../core/stores/cell/quarantine.ts";
 import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
@@ -36,7 +37,7 @@ export class ConductorEvents {
 
   agentLost(agentId: string, reason: string): void {
     this.#metrics.agents.dec();
-    this.#logger.warn({ agentId, reason }, "the connection to an agent was lost");
+    this.#logger[isOrderlyEnd(reason) ? "info" : "warn"]({ agentId, reason }, "the connection to an agent was lost");
   }
 
   agentRefused(agentId: string, reason: string): void {
