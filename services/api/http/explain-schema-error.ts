@@ -1,5 +1,6 @@
 import type { FastifySchemaValidationError } from "fastify";
 import { badRequest, type Fault, invalidField, invalidQuery, malformedAction, unknownAction } from "./fault.ts";
+import { UUID_PATTERN } from "./schema.ts";
 
 /** Turns the first schema error into a 400 that names the field, worded as in the Compute API. The part `action` is the body of a route with actions. */
 export function explainSchemaError(
@@ -22,7 +23,7 @@ export function explainSchemaError(
   }
   if (path.length === 0) return badRequest(`The request body ${error.message ?? "is not valid"}`);
   const found = valueAt(value, path);
-  const why = error.keyword === "enum" ? enumText(error.params.allowedValues) : (error.message ?? "It is not valid.");
+  const why = whyOf(errors, found);
   return part === "querystring" ? invalidQuery(path[0] ?? "", found, why) : invalidField(path.join("."), found, why);
 }
 
@@ -32,10 +33,34 @@ function explainAction(body: unknown): Fault {
   return name === undefined || others.length > 0 ? malformedAction() : unknownAction(name);
 }
 
-function enumText(allowed: unknown): string {
-  return Array.isArray(allowed)
-    ? `must be one of ${allowed.map((one) => (one === "" ? '""' : String(one))).join(", ")}`
-    : "must be one of the allowed values";
+/** Returns what is allowed at the place of the first error. A schema may allow several forms there, and then has an error for each of them. */
+function whyOf(errors: readonly FastifySchemaValidationError[], found: unknown): string {
+  const error = errors[0];
+  switch (error?.keyword) {
+    case "enum":
+      return oneOf(Array.isArray(error.params.allowedValues) ? error.params.allowedValues : []);
+    case "minLength":
+      return found === "" ? "must not be empty" : (error.message ?? INVALID);
+    case "pattern":
+      return error.params.pattern === UUID_PATTERN ? "It is not a UUID." : (error.message ?? INVALID);
+    default:
+      return formsOf(errors) ?? error?.message ?? INVALID;
+  }
+}
+
+const INVALID = "It is not valid.";
+
+/** Lists the allowed words of a field that may also be of another type. Null if it is not such a field. */
+function formsOf(errors: readonly FastifySchemaValidationError[]): string | null {
+  const here = errors.filter(({ instancePath }) => instancePath === errors[0]?.instancePath);
+  const words = here.filter(({ keyword }) => keyword === "const").map(({ params }) => params.allowedValue);
+  if (words.length === 0) return null;
+  const types = here.filter(({ keyword }) => keyword === "type").map(({ params }) => `of type ${String(params.type)}`);
+  return [oneOf(words), ...types].join(", or ");
+}
+
+function oneOf(allowed: readonly unknown[]): string {
+  return `must be one of ${allowed.map((one) => (one === "" ? '""' : String(one))).join(", ")}`;
 }
 
 /** Returns the parts of a JSON pointer. */

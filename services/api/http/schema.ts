@@ -8,9 +8,9 @@ import { Type } from "typebox";
 export const PRINTABLE = "^(?=\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*(?<=\\S)$";
 
 export const Name = Type.String({ minLength: 1, maxLength: 255, pattern: PRINTABLE });
-export const Uuid = Type.String({
-  pattern: "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
-});
+/** A UUID with or without its hyphens. */
+export const UUID_PATTERN = "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$";
+export const Uuid = Type.String({ pattern: UUID_PATTERN });
 
 /** A key of metadata. */
 export const SERVER_METADATA_KEY = "^[a-zA-Z0-9\\-_:. ]{1,255}$";
