@@ -22,6 +22,16 @@ test("a read or a delete that is answered with 503 is repeated", async () => {
   expect(asked.map(({ method }) => method)).toEqual(["GET", "GET", "DELETE", "DELETE"]);
 });
 
+test("a flavor is created again after a 503, although the first call may have created it", async () => {
+  const ok: HttpAnswer = { status: 200, text: "{}" };
+  const { client, asked } = clientOf(putOff, { status: 409, text: "exists" }, putOff, ok);
+  await client.createFlavor({ id: "f", vcpus: 1, memoryMib: 64, extraSpecs: {} });
+  expect(asked.map(({ path }) => path)).toEqual([
+    ...["/v2.1/flavors", "/v2.1/flavors"],
+    ...["/v2.1/flavors/f/os-extra_specs", "/v2.1/flavors/f/os-extra_specs"],
+  ]);
+});
+
 test("a create that is answered with 503 is reported to the caller, because a repetition might create a second server", async () => {
   const { client, asked } = clientOf(putOff);
   await expect(client.createServer({ name: "s", flavorId: "f", metadata: {} })).rejects.toMatchObject({ status: 503 });

@@ -4,6 +4,7 @@ import type { HttpAnswer, HttpCall, HttpSender } from "./pool-sender.ts";
 
 /** The API refused a call, or its answer had an unexpected form. */
 export class ComputeError extends Error {
+  readonly code = "refused";
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -37,12 +38,12 @@ export class ComputeClient {
     this.#putOffMs = putOffMs;
   }
 
-  /** Creates the flavor with its extra specs. An existing flavor is left unchanged. */
+  /** Creates the flavor with its extra specs. Of an existing flavor, only the extra specs are set. */
   async createFlavor(flavor: ReplayFlavor): Promise<void> {
     const body = { flavor: { id: flavor.id, name: flavor.id, vcpus: flavor.vcpus, ram: flavor.memoryMib, disk: 0 } };
-    const created = await this.#send("POST", "/v2.1/flavors", body);
+    const created = await this.#insist("POST", "/v2.1/flavors", body);
     if (created.status !== 200 && created.status !== 409) throw refusal("flavor", created);
-    const specs = await this.#send("POST", `/v2.1/flavors/${encodeURIComponent(flavor.id)}/os-extra_specs`, {
+    const specs = await this.#insist("POST", `/v2.1/flavors/${encodeURIComponent(flavor.id)}/os-extra_specs`, {
       extra_specs: flavor.extraSpecs,
     });
     if (specs.status !== 200) throw refusal("extra specs", specs);
@@ -104,10 +105,10 @@ export class ComputeClient {
     return this.#sender.close();
   }
 
-  /** Makes a call that may be repeated, and repeats it while a cell does not answer. */
-  async #insist(method: "GET" | "DELETE", path: string): Promise<HttpAnswer> {
+  /** Makes a call that may be repeated, and repeats it while a cell or a database does not answer. */
+  async #insist(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer> {
     for (let tries = 1; ; tries += 1) {
-      const answer = await this.#send(method, path);
+      const answer = await this.#send(method, path, body);
       if (answer.status !== 503 || tries === TRIES_MAX) return answer;
       await delay(this.#putOffMs);
     }

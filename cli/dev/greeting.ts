@@ -40,7 +40,8 @@ function withClient({ cloudsFile, auth, imageFile }: Greeted): string[] {
     "With the openstack command (Debian, Ubuntu: apt install python3-openstackclient):",
     "",
     `  export OS_CLIENT_CONFIG_FILE=${shownPath(cloudsFile)} OS_CLOUD=berth`,
-    "  openstack flavor create --vcpus 2 --ram 4096 --disk 20 small",
+    // The same id as with curl, so that the lines of both work in one cloud.
+    "  openstack flavor create --id small --vcpus 2 --ram 4096 --disk 20 small",
     imageFile === null
       ? "  openstack image create any"
       : `  openstack image create --disk-format raw --file ${shownPath(imageFile)} any`,

@@ -62,7 +62,7 @@ export async function streamOperatorsApi(
     const answer = await request(target, { headers, signal, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS });
     if (answer.statusCode === 200) return answer.body;
     const given = parsed(await answer.body.text());
-    throw new OperatorsApiError(String(answer.statusCode), messageOf(given) ?? `the api answered ${answer.statusCode}`);
+    throw refusal(answer.statusCode, given, token);
   } catch (error) {
     throw error instanceof OperatorsApiError ? error : unreachable(target, error);
   }
@@ -93,7 +93,19 @@ async function call<Answer>(
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   if (answer.status >= 200 && answer.status < 300) return answer.body as Answer;
-  throw new OperatorsApiError(String(answer.status), messageOf(answer.body) ?? `the api answered ${answer.status}`);
+  throw refusal(answer.status, answer.body, token);
+}
+
+/** The error of an answer that is no success. It quotes the api, and says how to give a token where one is missing or is not an admin's. */
+function refusal(status: number, body: unknown, token: string | null): OperatorsApiError {
+  const message = messageOf(body) ?? `the api answered ${status}`;
+  return new OperatorsApiError(String(status), status === 401 ? `${message} ${tokenAdvice(token)}` : message);
+}
+
+function tokenAdvice(token: string | null): string {
+  const fault =
+    token === null ? "This command was given no token." : "The token of this command has expired or is not known.";
+  return `${fault} Give an admin's with --token or BERTH_TOKEN, for example: export BERTH_TOKEN=$(openstack token issue -f value -c id)`;
 }
 
 async function send(
