@@ -20,6 +20,7 @@ import { consoleWords } from "./dev/console-words.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
 import { networkNoteOf } from "./dev/network-note.ts";
+import { requireDataDir } from "./dev/require-data-dir.ts";
 import { requireFreePort } from "./dev/require-free-port.ts";
 import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
 import {
@@ -109,6 +110,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       const listen = { host: "127.0.0.1", port: settings.port };
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
       const dataDir = resolve(settings.dataDir);
+      requireDataDir(dataDir);
       const access = openTrialAccess(settings, dataDir, logger);
       const images = imagesOf(settings, dataDir);
       const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir, images.imagesPath) : null;

@@ -1,5 +1,6 @@
 import { runCommand } from "../run-command.ts";
 import { callCompute, operatorSettings } from "./operators-client.ts";
+import { requireServerUuid } from "./require-server-uuid.ts";
 
 const declaration = {
   command: "berth console",
@@ -15,7 +16,7 @@ const ESCAPE = 0x1d;
 /** `berth console SERVER_UUID`. The exit code is 0 when the user ended it, and 1 when the connection was lost. */
 export function runConsoleCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [server = ""]) => {
-    const path = `/servers/${encodeURIComponent(server)}/remote-consoles`;
+    const path = `/servers/${encodeURIComponent(requireServerUuid(server))}/remote-consoles`;
     const body = { remote_console: { protocol: "serial", type: "serial" } };
     const answer = await callCompute<{ remote_console: { url: string } }>(settings, "POST", path, body);
     return attach(answer.remote_console.url);

@@ -8,6 +8,7 @@ import type { ShownLife } from "./life-answer.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 import { explanationText } from "./print-explanation.ts";
 import { lifeText } from "./print-life.ts";
+import { requireServerUuid } from "./require-server-uuid.ts";
 
 const declaration = {
   command: "berth explain",
@@ -62,7 +63,7 @@ async function tellLives(
 ): Promise<number> {
   const lives: ShownLife[] = [];
   const address = withoutTrailing(apiAddress({ api: settings.api, dataDir: settings.dataDir ?? null }), "/");
-  for (const server of servers) {
+  for (const server of servers.map(requireServerUuid)) {
     const life = await callOperatorsApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`);
     // An older api does not say where its dashboard is.
     const path = life.dashboard ?? null;

@@ -96,7 +96,7 @@ export async function explainCall(deps: ExplainDeps, call: KnownCall, body: Expl
 
 async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ServerSpec> {
   const found = await deps.flavors.find(body.flavor, { isAdmin: true, projectId: "" });
-  if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
+  if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found: give its id, not its name.`);
   const { flavor } = found;
   const imageRef = canonicalImage(body.image ?? "");
   const rule = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };

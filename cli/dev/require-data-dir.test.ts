@@ -1,0 +1,20 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { requireDataDir } from "./require-data-dir.ts";
+
+test("a data directory is made, and a file of its name is refused with what to do", () => {
+  const directory = mkdtempSync(join(tmpdir(), "berth-data-dir-"));
+  try {
+    requireDataDir(join(directory, "a/b"));
+    expect(existsSync(join(directory, "a/b"))).toBe(true);
+    writeFileSync(join(directory, "file"), "");
+    for (const path of ["file", "file/below"])
+      expect(() => requireDataDir(join(directory, path))).toThrow(
+        /^BERTH_DATA_DIR \(--data-dir\) ".*" cannot be used \(.*\): give a directory in which you may write$/,
+      );
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,10 @@
+import { SettingsError } from "../../runtime/settings.ts";
+import { readUuidLike } from "../../services/api/placement/uuids.ts";
+
+/** Returns the UUID that a command was given. Throws a `SettingsError` for anything else, as a server's name, which several may have. */
+export function requireServerUuid(given: string): string {
+  if (readUuidLike(given) !== null) return given;
+  throw new SettingsError(
+    `${JSON.stringify(given)} is not the UUID of a server; \`openstack server list --all-projects\` shows them beside the names`,
+  );
+}
