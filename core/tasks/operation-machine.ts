@@ -273,7 +273,7 @@ function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" 
   const transition: Transition = {
     ...to,
     to: wayOf(world.facts, to.to),
-    reason: reasonAt(to.to, to.reason),
+    reason: reasonAt({ from: at.stage, to: to.to }, to.reason),
     from: { stage: at.stage, selection: at.selection },
     unseenMs: world.unseenMs,
   };

@@ -26,8 +26,14 @@ export const MARKS = {
   empties: { stage: "handing-over", reason: EMPTIED },
 } as const satisfies Readonly<Record<string, MarkedStage>>;
 
-/** The reason that is written at the next stage. Only the stage that a mark is about has it. */
-export function reasonAt(stage: Exclude<Target, "another">, reason: string): string {
-  if (reason === RECALLED && stage !== "recalling") return ABORTED_ON_REQUEST;
-  return reason === EMPTIED && stage !== "handing-over" ? "" : reason;
+/**
+ * The reason that is written at the next stage. Only the stage that a mark is about has it. A conductor of an older version has left it at a later stage, as the reason why the move goes back: there it
+ * stays, since it is the only one.
+ */
+export function reasonAt(
+  { from, to }: { readonly from: Stage; readonly to: Exclude<Target, "another"> },
+  reason: string,
+): string {
+  if (reason === RECALLED && to !== "recalling") return ABORTED_ON_REQUEST;
+  return reason === EMPTIED && from === "handing-over" && to !== "handing-over" ? "" : reason;
 }

@@ -258,6 +258,16 @@ describe("a move at rest whose source has said that it has no guest, while its d
     ]);
   });
 
+  test("ends with that as the reason if a conductor of an older version has taken it back", () => {
+    const restoring = beginOperation(world, { ...position, stage: "restoring", reason: EMPTIED }, []);
+    for (const kind of ["done", "gone", "failed"] as const) {
+      const answer = { kind, step: 3, reason: "host-0 is silent", final: false };
+      expect(stepOperation(world, restoring.state, answer).effects).toMatchObject([
+        { write: { outcome: "error", reason: EMPTIED, server: { fault: EMPTIED } } },
+      ]);
+    }
+  });
+
   test("is not taken back by an abort", () => {
     const { effects } = beginOperation(world, { ...position, reason: EMPTIED, signal: "abort" }, []);
     expect(effects).toMatchObject([{ ask: "hand-over", isEmptied: true }]);
