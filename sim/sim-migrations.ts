@@ -42,6 +42,8 @@ export class SimMigrations {
   readonly #completing = new Set<string>();
   /** The targets of all migrations, with the volumes that they were to replace. */
   readonly #targets = new Map<string, string>();
+  /** The targets of those for which Cinder still asks the Compute API to replace the volume. It gives them up by itself if that fails. */
+  readonly #asking = new Set<string>();
   #isCalm = false;
   /** How many migrations have ended with the other volume, and how many with the server's own one, or were left to an operator. */
   readonly counts = { completed: 0, abandoned: 0, "given up": 0, "ended by operators": 0 };
@@ -108,13 +110,20 @@ export class SimMigrations {
     const id = this.#newId();
     this.#put({ ...now, id, status: "available", migrationStatus: targetOf(volumeId) });
     this.#targets.set(id, volumeId);
+    this.#asking.add(id);
     this.#world.history.record("cinder", "migrates", { volumeId, targetId: id, status });
     const attachments = await this.#unasked(() => this.#twin.attachments({ volumeId }));
     return { targetId: id, servers: attachments.map(({ serverUuid }) => serverUuid) };
   }
 
+  /** All calls to the Compute API were accepted. From now on Cinder waits to be told how the migration ends. */
+  accepted(targetId: string): void {
+    this.#asking.delete(targetId);
+  }
+
   /** A call to the Compute API was refused or not answered: Cinder gives the migration up, and deletes the other volume if no host has it. */
   async giveUp(volumeId: string, targetId: string): Promise<void> {
+    this.#asking.delete(targetId);
     const [own, other] = [this.#find(volumeId), this.#find(targetId)];
     // Berth has ended it already.
     if (own?.migrationStatus !== "migrating" || other?.migrationStatus !== targetOf(volumeId)) return;
@@ -199,7 +208,7 @@ export class SimMigrations {
   /** An operator ends the migration of a volume that no server has any longer, after a look into both volumes, and deletes a volume that was to replace another one and did not. */
   async #mend(volumeId: string, targetId: string): Promise<void> {
     const [own, other] = [this.#find(volumeId), this.#find(targetId)];
-    if (this.#completing.has(targetId)) return;
+    if (this.#completing.has(targetId) || this.#asking.has(targetId)) return;
     if (other?.attachedTo.length === 0 && !this.#isNeeded(targetId) && !this.isUnderWay(volumeId)) {
       this.#put({ ...other, status: "available", migrationStatus: "" });
       await this.#unasked(() => this.#remove(targetId));

@@ -81,7 +81,10 @@ export class VolumeMigrations {
     }
     // The volume has lost its server while the other one was made. Cinder copies it by itself.
     if (begun.servers.length === 0) await this.#migrations.giveUp(volumeId, begun.targetId);
-    else this.counts.accepted += 1;
+    else {
+      this.#migrations.accepted(begun.targetId);
+      this.counts.accepted += 1;
+    }
     return begun.servers.length > 0;
   }
 
