@@ -7,7 +7,7 @@ import { schedulerRequestsSubject } from "./streams.ts";
  * Maximum number of requests in one message. One scheduler takes them all and answers the message when the last of them has ended, so a
  * message must have a small share of the work only.
  */
-const MESSAGE_REQUESTS_MAX = 16;
+const MESSAGE_REQUESTS_MAX = 8;
 
 interface Announcement {
   readonly serverUuid: string;
