@@ -43,3 +43,17 @@ test("a database on another timeline than before counts as restored from the mom
   await pool.query("update incarnation set restored_at = now()");
   expect(await store.restoredAgoMs()).toBeLessThan(3_600_000);
 });
+
+test("a call that has begun before another one notes the timeline counts from that moment, too, and not from a later one", async () => {
+  const early = createPool({ url: database.url, applicationName: "early", connectionsMax: 1 });
+  try {
+    await pool.query("update incarnation set restored_at = null, timeline_since = null, timeline = 'FFFFFFFF'");
+    // Within a transaction, now() is its beginning.
+    await early.query("begin");
+    await new PostgresCellStore(pool).restoredAgoMs();
+    expect(await new PostgresCellStore(early).restoredAgoMs()).toBeGreaterThanOrEqual(0);
+    await early.query("rollback");
+  } finally {
+    await early.end();
+  }
+});

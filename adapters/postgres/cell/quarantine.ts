@@ -258,7 +258,10 @@ export async function condemnGuests(pool: Pool, serverUuids: readonly string[] |
   return rows.length;
 }
 
-/** Notes the timeline, too. A concurrent call may do so first, so the answer does not depend on which one has. Cost: one round trip. */
+/**
+ * Notes the timeline, too. A concurrent call may do so first, so the answer does not depend on which one has; and that call may have begun later than this one, so the time until now is that of the
+ * clock and not of this call's begin. Cost: one round trip.
+ */
 export async function readRestoredAgo(pool: Pool): Promise<number | null> {
   const rows = await queryStored<{ ms: number | null }>(pool, {
     name: "restored_ago",
@@ -267,7 +270,7 @@ export async function readRestoredAgo(pool: Pool): Promise<number | null> {
       noticed as (
         update incarnation i set timeline = p.timeline, timeline_since = now() from present p where i.timeline <> p.timeline
       )
-      select (extract(epoch from now() -
+      select (extract(epoch from clock_timestamp() -
         greatest(i.restored_at, case when i.timeline = p.timeline then i.timeline_since else now() end)) * 1000)::float8 as ms
       from incarnation i, present p`,
     values: [],
