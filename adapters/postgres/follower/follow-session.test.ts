@@ -95,7 +95,7 @@ test("the servers of a large cell are loaded in parts, between which the process
 
 test("a server that answers nothing, since it reads what nobody follows, sends a word within half of its patience", async () => {
   const { signal } = new AbortController();
-  const stream = await ReplicationStream.open(database.url, "berth_view_quiet", signal, { serverPatienceMs: 4_000 });
+  const stream = await ReplicationStream.open(database.url, "berth_view_quiet", signal, { serverPatienceMs: 8_000 });
   const asked = Promise.withResolvers<void>();
   try {
     const handlers = {
@@ -108,4 +108,4 @@ test("a server that answers nothing, since it reads what nobody follows, sends a
   } finally {
     await stream.close();
   }
-}, 20_000);
+});
