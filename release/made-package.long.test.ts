@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -17,11 +17,13 @@ let directory: string;
 let made: MadePackage;
 
 // The tarball is installed far from the clone, and the commands get none of its programs, nor the settings that npm gives to the scripts of
-// the clone. All else stays: npm may need a proxy or a certificate of this machine to reach the registry.
+// the clone, nor its compiled code. All else stays: npm may need a proxy or a certificate of this machine to reach the registry.
 const prefix = () => join(directory, "prefix");
 const berth = () => join(prefix(), "bin/berth");
 const environment = () => {
-  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"));
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith("npm_") && name !== "NODE_COMPILE_CACHE",
+  );
   return { HOME: directory, ...Object.fromEntries(kept), PATH: "/usr/local/bin:/usr/bin:/bin" };
 };
 
@@ -82,6 +84,13 @@ test("the installed command runs a cloud that boots a server and serves the dash
   } finally {
     await dev.stop();
   }
+});
+
+test("the installed command keeps what it has compiled beside its dependencies", () => {
+  const kept = join(prefix(), "lib/node_modules/berth/node_modules/.cache/berth-compiled");
+  // Each version of Node has a directory of its own there, and each file of Berth that was loaded is one of its entries.
+  const [compiled = ""] = readdirSync(kept);
+  expect(readdirSync(join(kept, compiled)).length).toBeGreaterThan(100);
 });
 
 test("programs beside the package import berth/chaos from it", async () => {
