@@ -350,7 +350,11 @@ export class MemoryBlockStorage implements BlockStorage {
   #keep(attachment: Attachment, connector: VolumeConnector | null, isSlow: boolean): Attachment {
     if (isSlow && connector !== null) {
       this.#attachments.set(attachment.id, attachment);
-      this.#slow.push(() => this.#attachments.has(attachment.id) && this.#keep(attachment, connector, false));
+      this.#slow.push(() => {
+        // A migration that was completed meanwhile has given the attachment to another volume.
+        const now = this.#attachments.get(attachment.id);
+        if (now !== undefined) this.#keep(now, connector, false);
+      });
       return attachment;
     }
     const { id, volumeId } = attachment;
