@@ -274,7 +274,8 @@ function openSweeper(
   parts: Pick<ActionDeps, "cells" | "events">,
 ): AttachmentSweeper | null {
   if (settings.volumes !== "cinder" || storage === undefined || volumes === undefined) return null;
-  return new AttachmentSweeper({ storage, volumes, store, clock, ...parts }, { pollMs: ATTACHMENT_SWEEP_MS });
+  const options = { pollMs: ATTACHMENT_SWEEP_MS, patienceMs: settleMsOf(settings) };
+  return new AttachmentSweeper({ storage, volumes, store, clock, ...parts }, options);
 }
 
 /** Returns the volumes that servers can have: Berth's own, those of Cinder, or null for none. */

@@ -35,14 +35,16 @@ let server: {
 let named: { volumeId: string; attachmentId: string } | null;
 let unknown: string[];
 let asked: number;
+let clock: ManualClock;
 beforeEach(() => {
+  clock = new ManualClock(0);
   cinder = new SmallCinder({ newId: randomUUID });
   known = new Set([SERVER]);
   server = { status: "ACTIVE", host: "host-1", taskState: null, volumes: [], replacedBy: "" };
   [named, unknown, asked] = [null, [], 0];
 });
 
-const sweeper = () => {
+const sweeper = (patienceMs = 0) => {
   const cell = {
     servers: async () => [
       { ...server, spec: { volumes: server.volumes.map((volumeId) => ({ volumeId, replacedBy: server.replacedBy })) } },
@@ -70,10 +72,10 @@ const sweeper = () => {
   const events = { attachmentUnknown: (pair: { volumeId: string }) => unknown.push(pair.volumeId) };
   return new AttachmentSweeper(
     {
-      ...{ storage: cinder, clock: new ManualClock(0), store: store as never, volumes: volumes as never },
+      ...{ storage: cinder, clock, store: store as never, volumes: volumes as never },
       ...{ cells: new Map([["north", { operations }]]) as never, events: events as never },
     },
-    { pollMs: 1_000 },
+    { pollMs: 1_000, patienceMs },
   );
 };
 async function attachment(serverUuid: string, values: { volumeId?: string; host?: string } = {}) {
@@ -238,6 +240,21 @@ test("attachments of a volume that the server does not have stay if it gets the 
   };
   await sweeper().sweep();
   expect(await left()).toEqual(new Set([other.id]));
+});
+
+test("an attachment that a call has just reserved stays, since its operation may only now begin", async () => {
+  const own = await attachment(SERVER, { host: "host-1" });
+  const other = await attachment(SERVER);
+  named = { volumeId: own.volumeId, attachmentId: own.id };
+  server = { ...server, volumes: [own.volumeId] };
+  const sweep = sweeper(60_000);
+  for (let round = 0; round < 6; round += 1) {
+    await sweep.sweep();
+    expect(await left()).toEqual(new Set([own.id, other.id]));
+    clock.advance(10_000);
+  }
+  await sweep.sweep();
+  expect(await left()).toEqual(new Set([own.id]));
 });
 
 test("the attachment of a volume stays that the guest may use in the place of its own", async () => {

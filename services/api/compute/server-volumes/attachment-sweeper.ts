@@ -13,6 +13,8 @@ import { attachmentOfServer } from "./find-attachment.ts";
 /** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
 const PAGE_SIZE = 1_000;
 const PAIRS_MAX = 50;
+/** How many attachments are remembered that wait for their time. Beyond that they are forgotten, and wait again. */
+const YOUNG_MAX = 10_000;
 /** The status of an attachment whose host Cinder shows. */
 const FINISHED = "attached";
 /** The status of a volume that Cinder fills with an image. */
@@ -42,7 +44,8 @@ const keyOf = ({ volumeId, serverUuid }: Pair): string => `${volumeId} ${serverU
 /**
  * Compares Cinder's attachments with those that the API database names, page by page, and ends the ones that no guest has: of a host that a server has left,
  * or of a volume that the server does not have. An attachment is ended only if the server's cell says that the server rests on another host, or has no such
- * volume, and that no guest of it is left anywhere. An attachment of the server's own host that is connected and not finished is finished. Attachments of
+ * volume, and that no guest of it is left anywhere. Of a volume that the server does not have, it must have been seen so for `patienceMs`: the call that has reserved it may only now have
+ * its operation begun, and an end that Cinder carries out late would take the volume from the guest. An attachment of the server's own host that is connected and not finished is finished. Attachments of
  * servers that Berth does not know belong to somebody else. Every step may be repeated, so any number of apis may do this at a time.
  */
 export class AttachmentSweeper {
@@ -52,9 +55,18 @@ export class AttachmentSweeper {
   #after: string | null = null;
   /** The last pair of the page that was looked into, in their order, if the page has more of them than one round looks into. */
   #settledTo = "";
+  /** When each attachment was first seen that no server seems to have, by the monotonic clock. */
+  readonly #strays = new Map<string, number>();
+  readonly #clock: Clock;
+  readonly #patienceMs: number;
 
-  constructor(deps: SweeperDeps & { readonly clock: Clock }, options: { readonly pollMs: number }) {
+  constructor(
+    deps: SweeperDeps & { readonly clock: Clock },
+    options: { readonly pollMs: number; readonly patienceMs: number },
+  ) {
     this.#deps = deps;
+    this.#clock = deps.clock;
+    this.#patienceMs = options.patienceMs;
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
@@ -147,9 +159,25 @@ export class AttachmentSweeper {
     if (rest === null) return;
     const isStill = async () => isDeepStrictEqual(await this.#rest(cell, pair), rest);
     if (named === null && rest.has) events.attachmentUnknown(pair);
-    else if (named === null) await this.#end(attachments, pair, isStill);
+    else if (named === null)
+      await this.#end(
+        attachments.filter(({ id }) => this.#isOld(id)),
+        pair,
+        isStill,
+      );
     // If the server is gone, the settler ends what the database names.
     else if (rest.has && rest.host !== null) await this.#keepOnly(rest.host, attachments, pair, isStill);
+  }
+
+  /** Whether the attachment has been a stray for long enough. */
+  #isOld(id: string): boolean {
+    const nowMs = this.#clock.monotonic();
+    const sinceMs = this.#strays.get(id) ?? nowMs;
+    const isOld = nowMs - sinceMs >= this.#patienceMs;
+    if (isOld) this.#strays.delete(id);
+    else if (this.#strays.size < YOUNG_MAX || this.#strays.has(id)) this.#strays.set(id, sinceMs);
+    else this.#strays.clear();
+    return isOld;
   }
 
   /** What the cell says of a server without an operation, and without a guest that is left anywhere else; null otherwise, and if it does not answer. */
