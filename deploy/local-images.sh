@@ -24,6 +24,8 @@ lock=$(sha256sum <"$root/package-lock.json" | cut -c1-16)
 if ! docker image inspect "berth-modules:$lock" >/dev/null 2>&1; then
   mkdir -p "$work/modules/app"
   cp -a "$root/node_modules" "$root/package.json" "$root/package-lock.json" "$work/modules/app/"
+  # What commands have compiled in this clone is of no use to the user of the image.
+  rm -rf "$work/modules/app/node_modules/.cache"
   (cd "$work/modules/app" && npm prune --omit=dev --ignore-scripts --offline --no-audit --no-fund >/dev/null)
   cat >"$work/modules/Dockerfile" <<'DOCKERFILE'
 FROM berth-base:local
