@@ -6,6 +6,8 @@ import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 const cinder = new MemoryBlockStorage({ newId: randomUUID });
 let cloud: TestCloud;
+/** Volumes with attachments that no row of Berth's names: of a server of Berth, and of somebody else's server. */
+let stray: { readonly own: string; readonly foreign: string };
 beforeAll(async () => {
   const inventories = { VCPU: { total: 32 }, MEMORY_MB: { total: 8_192 }, DISK_GB: { total: 100 } };
   cloud = await startTestCloud({
@@ -13,6 +15,11 @@ beforeAll(async () => {
     ...{ volumes: "cinder", blockStorage: cinder },
   });
   await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 0 } });
+  stray = { own: newVolume(), foreign: newVolume() };
+  const reserve = (volumeId: string, serverUuid: string) =>
+    cinder.reserve({ volumeId, serverUuid, connector: null }, { callerToken: null, requestId: null });
+  await reserve(stray.own, (await withVolume()).server);
+  await reserve(stray.foreign, randomUUID());
 });
 afterAll(() => cloud?.close());
 
@@ -120,4 +127,9 @@ test("of two calls for one volume one is taken, and a server that is deleted in 
   expect(statuses()).toEqual(["migrating", `target:${id}`, "in-use"]);
   expect(await attachmentsTo(server)).toBe(1);
   cinder.fate = () => "answered";
+});
+
+test("an attachment that nothing names ends after a minute, and those of servers that are not Berth's are left alone", async () => {
+  await eventually("the volume to be free", () => find(stray.own)?.status === "available", { withinMs: 180_000 });
+  expect(await cinder.attachments({ volumeId: stray.foreign })).toHaveLength(1);
 });

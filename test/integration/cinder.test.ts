@@ -187,16 +187,6 @@ test("a move connects the volume to the new host, and the attachment of the one 
   expect(await listed(server)).toMatchObject([{ volumeId: id, attachment_id: attachmentId }]);
 });
 
-test("an attachment that nothing names ends, and those of servers that are not Berth's are left alone", async () => {
-  const [server, orphan, other] = [await boot(), newVolume(), newVolume()];
-  const reserve = (volumeId: string, serverUuid: string) =>
-    cinder.reserve({ volumeId, serverUuid, connector: null }, { callerToken: null, requestId: null });
-  await reserve(other, randomUUID());
-  await reserve(orphan, server);
-  await isIn(orphan, "available");
-  expect(await attachmentsOf(other)).toHaveLength(1);
-});
-
 test("a call whose answer from Cinder is lost is refused with 503, and the volume stays reserved for the settler", async () => {
   const [server, id] = [await boot(), newVolume()];
   cinder.fate = (method) => (method === "reserve" ? "lost" : "answered");
