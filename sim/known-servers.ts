@@ -17,5 +17,7 @@ export interface GuestWithVolumes {
 /** What is true about servers, whatever any process believes. */
 export interface KnownServers {
   look(uuid: string): Server | null;
+  /** The source of the server's move that has not ended, which may start its guest there again. Null if there is none. */
+  keeperOf(uuid: string): string | null;
   guests(): readonly GuestWithVolumes[];
 }

@@ -11,8 +11,11 @@ const FAULTLESS = { silentShare: 0, lostShare: 0, slowShare: 0, fillMsMax: 0, er
 /** A Cinder with one volume that is attached to a server on host-1, and what is true of that server. */
 async function attached() {
   const world = new World(1, { wholeHistory: false });
-  const truth: { server: Server | null; guests: GuestWithVolumes[] } = { server: null, guests: [] };
-  const servers = { look: () => truth.server, guests: () => truth.guests, rebuilt: () => [] };
+  const truth = { server: null as Server | null, guests: [] as GuestWithVolumes[], keeper: null as string | null };
+  const servers = {
+    ...{ look: () => truth.server, guests: () => truth.guests },
+    ...{ keeperOf: () => truth.keeper, rebuilt: () => [] },
+  };
   const cinder = new SimCinder(world, FAULTLESS, servers);
   const { storage } = cinder;
   const wanted = {
@@ -41,6 +44,18 @@ test("an attachment that ends while a guest at its server's home has the volume 
   await cinder.storage.deleteAttachment(attachmentId);
   expect(world.findings).toMatchObject([{ law: 6, what: expect.stringContaining("whose attachment has ended") }]);
   expect(cinder.wrongAtRest(servers)).toEqual([expect.stringContaining("Cinder has no attachment of it")]);
+});
+
+test.each([
+  ["the source, which may start its guest again, breaks a law", "host-1", 1],
+  ["a host that has only prepared a guest breaks none", "host-3", 0],
+])("while a move waits for its confirmation, an attachment that ends at %s", async (_, keeper, found) => {
+  const { world, cinder, truth, attachmentId } = await attached();
+  truth.server = { status: "VERIFY_RESIZE", host: "host-2", spec: { volumes: [] } } as unknown as Server;
+  truth.guests = truth.guests.map((guest) => ({ ...guest, running: false }));
+  truth.keeper = keeper;
+  await cinder.storage.deleteAttachment(attachmentId);
+  expect(world.findings).toHaveLength(found);
 });
 
 test("an attachment that ends after its guest is gone breaks no law, and one that stays after its server does", async () => {

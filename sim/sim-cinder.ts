@@ -312,9 +312,19 @@ export class SimCinder {
       const server = servers.look(serverUuid);
       // Cinder fills only a volume that no host has, so a rebuild takes it from the server's guest, which stands still.
       if (this.fills !== null && user?.running === false && server?.taskState === "rebuilding") return;
-      if (user === undefined || server === null || server.status === "DELETED") return;
-      // The source of a move that waits for its confirmation may start its guest again.
-      if (server.host === host || (server.status === "VERIFY_RESIZE" && !this.#has(server, volumeId)))
+      if (user === undefined) return;
+      // A guest of a server that is gone may run where no order to destroy it has come: on a silent host, or after a restore which has forgotten it.
+      if (server === null || server.status === "DELETED") {
+        if (user.running)
+          this.#world.find(
+            6,
+            `the guest of ${serverUuid}, which is gone, runs on ${host} with volume ${volumeId}, whose attachment has ended`,
+          );
+        return;
+      }
+      // The source of a move that waits for its confirmation may start its guest again. A third host may have one that it has prepared, and that no order starts any more.
+      const isKept = server.status === "VERIFY_RESIZE" && servers.keeperOf(serverUuid) === host;
+      if (server.host === host || (isKept && !this.#has(server, volumeId)))
         this.#world.find(6, `server ${serverUuid} runs on ${host} with volume ${volumeId}, whose attachment has ended`);
     };
   }

@@ -142,12 +142,8 @@ export class SimCloud {
       const own = hosts.filter((_host, at) => at % options.cells === index);
       const { conductors, mutation, habits } = options;
       return new SimCell(world, {
-        name: `cell${index + 1}`,
-        hosts: own,
-        conductors,
-        mutation,
-        habits,
-        neighbours: this,
+        ...{ name: `cell${index + 1}`, hosts: own, conductors },
+        ...{ mutation, habits, neighbours: this },
       });
     });
   }
@@ -182,11 +178,10 @@ export class SimCloud {
     }
     for (const flavor of flavors) await this.#store.createFlavor(flavor);
     for (const group of SIM_GROUPS) await this.#groups.createGroup(group, SIM_GROUPS.length);
-    const { apis, schedulers } = this.#size;
     const slots = [
       ...this.cells.flatMap((cell) => cell.slots()),
-      ...named("scheduler", schedulers, (process) => this.#schedule(process)),
-      ...named("api", apis, (process) => this.#serve(process)),
+      ...named("scheduler", this.#size.schedulers, (process) => this.#schedule(process)),
+      ...named("api", this.#size.apis, (process) => this.#serve(process)),
     ];
     hearNeighbours(this.#world, this);
     // The services answer each other over the network, which takes simulated time, so starts are not awaited here.
@@ -246,8 +241,7 @@ export class SimCloud {
    */
   isExcused(law: number | "groups" | "volumes", text: string): boolean {
     if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
-    const servers = uuidsIn(text);
-    return servers.some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));
+    return uuidsIn(text).some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));
   }
 
   /** The servers that wait for an operator, and all servers of their groups. No operator is simulated. */
@@ -278,6 +272,12 @@ export class SimCloud {
   /** All guests, with the volumes that they have. */
   guests(): readonly GuestWithVolumes[] {
     return this.cells.flatMap((cell) => cell.guestsWithVolumes());
+  }
+
+  /** The source of the server's move that has not ended, or null. */
+  keeperOf(serverUuid: string): string | null {
+    const moves = this.cells.flatMap((cell) => cell.copyFacts().moves);
+    return moves.find((move) => move.inFlight && move.serverUuid === serverUuid)?.sourceHost ?? null;
   }
 
   /** The latest rebuild of each server by which its boot volume was to be filled. */

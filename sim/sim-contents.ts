@@ -16,7 +16,7 @@ interface Written {
  */
 export class SimContents {
   readonly #world: World;
-  readonly #servers: KnownServers;
+  readonly #servers: Pick<KnownServers, "look" | "guests">;
   readonly #shared: readonly string[];
   readonly #versions = new Map<string, number>();
   readonly #latest = new Map<string, Written>();
@@ -25,7 +25,7 @@ export class SimContents {
   readonly #forsaken = new Set<string>();
   #last = 0;
 
-  constructor(world: World, servers: KnownServers, shared: readonly string[]) {
+  constructor(world: World, servers: Pick<KnownServers, "look" | "guests">, shared: readonly string[]) {
     this.#world = world;
     this.#servers = servers;
     this.#shared = shared;

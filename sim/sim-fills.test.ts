@@ -16,7 +16,10 @@ const HEARD = { eventLostShare: 0, eventTwiceShare: 0 };
 async function kept(fills: Partial<typeof FILLED> = {}) {
   const world = new World(1, { wholeHistory: false });
   const truth = { guests: [] as GuestWithVolumes[], rebuilt: [] as RebuiltServer[], server: null as Server | null };
-  const servers = { look: () => truth.server, guests: () => truth.guests, rebuilt: () => truth.rebuilt };
+  const servers = {
+    ...{ look: () => truth.server, guests: () => truth.guests },
+    ...{ rebuilt: () => truth.rebuilt, keeperOf: () => null },
+  };
   const habits = { ...FAULTLESS, fills: { ...FILLED, ...HEARD, ...fills } };
   const cinder = new SimCinder(world, habits, servers);
   const { storage } = cinder;

@@ -13,6 +13,8 @@ const RESTORED = [4, 6];
 const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
 const WITH_VOLUMES = [4, 16];
+/** A world in which a restored database has forgotten a server that had just got its volumes. */
+const VOLUMES_RESTORED = 24;
 /** Worlds in which Cinder migrates volumes that servers use, and gives some migrations up. */
 const MIGRATED = [1, 3];
 /** Worlds in which Cinder fills boot volumes slowly, not at all, and after their conductor has died. */
@@ -54,6 +56,14 @@ test("a cell's database that is restored to an earlier moment costs no server it
     // It is the quarantine that keeps the copies.
     expect((await simulate(world(seed, "restores", { mutation: ignored }))).findings).toMatchObject([{ law: 6 }]);
   }
+});
+
+test("a guest that a restored database has forgotten keeps its volumes when its request fails", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { findings, history } = await simulate(world(VOLUMES_RESTORED, "volumes-restored", { wholeHistory: true }));
+  expect(findings, `berth sim --profile volumes-restored --seed ${VOLUMES_RESTORED}`).toEqual([]);
+  expect(history.some((line) => line.includes('"what":"restored"'))).toBe(true);
 });
 
 test("servers keep the volumes that Cinder makes for them, and nothing of a server that is gone is left in Cinder", {

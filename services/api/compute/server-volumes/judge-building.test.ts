@@ -29,6 +29,15 @@ test("a volume is released when the build has failed for good, and no guest is l
   expect(judge(null, { record: { state: "failed", cell: null } })).toBe("release");
 });
 
+test("a volume is not released for a failed request while the cell that had taken it may have a guest of the server", () => {
+  const record = { state: "failed", cell: "north" } as const;
+  const forgotten = (guestLeft: boolean) => judgeBuilding(VOLUME.volumeId, record, { server: null, guestLeft }, true);
+  expect(judge(null, { record })).toBe("wait");
+  expect(forgotten(true)).toBe("wait");
+  expect(forgotten(false)).toBe("release");
+  expect(judge({}, { record })).toBe("attached");
+});
+
 test("a cell that does not answer, and a server that is not there yet or is deleted, release nothing", () => {
   expect(judge(null)).toBe("wait");
   expect(judge(null, { record: { state: "accepted", cell: null } })).toBe("wait");
