@@ -24,6 +24,7 @@ import {
 } from "./cell-fixtures.ts";
 import { testInventedGuests } from "./invented-guests.ts";
 import { testStartsBesideQuarantine } from "./starts-beside-quarantine.ts";
+import { testUnseenGuests } from "./unseen-guests.ts";
 
 export interface QuarantineSubject {
   readonly cell: CellStore;
@@ -54,6 +55,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     afterEach(() => subject.close());
     testInventedGuests(() => subject);
     testStartsBesideQuarantine(() => subject);
+    testUnseenGuests(() => subject);
 
     const stranger = (fields: Partial<DoomedGuest> = {}): DoomedGuest => ({
       host: "host-1",
@@ -361,7 +363,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
 
     test("forgets guests that are gone from the compared hosts", async () => {
       const incarnation = await same();
-      await subject.quarantine.renewIncarnation();
+      const renewed = await subject.quarantine.renewIncarnation();
       const there = stranger({ incarnation });
       await cell.judgeGuests([
         there,
@@ -376,6 +378,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         { host: "host-0", attemptId: there.attemptId },
         { host: "host-1", attemptId: there.attemptId },
       ]);
+      await cell.noteCompared(["host-0", "host-1"].map((host) => ({ host, incarnation: renewed })));
       expect(await cell.guestsLeft([there.serverUuid, serverId(77)])).toEqual([true, false]);
     });
   });

@@ -304,7 +304,7 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     const held = [...this.cell.migrations.values()].flatMap((row) => (row.holdsSource ? row.serverUuid : []));
     const kept = [...this.cell.quarantined.values()].map((guest) => guest.serverUuid.toLowerCase());
     const left = new Set([...held, ...kept]);
-    return serverUuids.map((uuid) => left.has(uuid));
+    return serverUuids.map((uuid) => left.has(uuid) || this.quarantine.mayBeUnseen(uuid));
   }
 
   async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {

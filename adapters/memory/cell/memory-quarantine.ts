@@ -2,6 +2,7 @@ import { compare } from "../../../core/ledger/ledger-state.ts";
 import {
   type DoomedGuest,
   type GuestVerdict,
+  LOSS_MARGIN_MS,
   mayBeForgotten,
   QUARANTINE_DISABLES,
   type QuarantineAdmin,
@@ -161,6 +162,17 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
 
   async restoredAgoMs(): Promise<number | null> {
     return this.#restoredAtMs === null ? null : this.#clock.now() - this.#restoredAtMs;
+  }
+
+  /** Whether a host may have a guest of the server that was not seen since the database has lost commits. */
+  mayBeUnseen(serverUuid: string): boolean {
+    const { servers, hosts, forcedDown, compared } = this.#cell;
+    if (this.#restoredAtMs === null) return false;
+    const server = servers.get(serverUuid);
+    const isKnown = server !== undefined && server.status !== "CLOSED";
+    if (isKnown && server.createdAtMs > this.#restoredAtMs + LOSS_MARGIN_MS) return false;
+    const incarnation = `memory/${this.#renewals}`;
+    return hosts.values().some(({ name }) => !forcedDown.has(name) && compared.get(name) !== incarnation);
   }
 
   async renewIncarnation(): Promise<string> {

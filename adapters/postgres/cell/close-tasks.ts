@@ -1,8 +1,10 @@
 import type { Pool } from "pg";
 import type { ClosingOutcome, TaskClosing } from "../../../core/stores/cell/operation-store.ts";
+import { LOSS_MARGIN_MS } from "../../../core/stores/cell/quarantine.ts";
 import type { TaskOutcome } from "../../../core/tasks/task-record.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored } from "../client/store-query.ts";
+import { LOST_COMMITS } from "./quarantine.ts";
 
 /** Cost: one round trip. */
 export async function closeTasks(pool: Pool, closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]> {
@@ -32,14 +34,27 @@ export async function readOutcomes(
   return taskIds.map((id) => found.get(id) ?? null);
 }
 
-/** Cost: one round trip, with two look-ups for each server. */
+/** Cost: one round trip, with two look-ups for each server, and after a loss of commits one for each host. Notes the timeline, as `readRestoredAgo`. */
 export async function readGuestsLeft(pool: Pool, serverUuids: readonly string[]): Promise<readonly boolean[]> {
   const rows = await queryStored<{ at: number }>(pool, {
     name: "guests_left",
-    text: `select w.at::int as at from unnest($1::uuid[]) with ordinality as w (uuid, at)
+    text: `with ${LOST_COMMITS},
+      unseen as (
+        select l.at from lost_commits l where l.at is not null and exists (
+          select from hosts h where not h.forced_down
+            and not exists (select from compared_hosts c where c.host = h.name and c.incarnation = (select cell_incarnation()))
+        )
+      )
+      select w.at::int as at from unnest($1::uuid[]) with ordinality as w (uuid, at)
       where exists (select from migrations m where m.server_uuid = w.uuid and m.holds_source)
-        or exists (select from quarantined_guests q where q.server_uuid = w.uuid::text)`,
-    values: [textArrayLiteral(serverUuids)],
+        or exists (select from quarantined_guests q where q.server_uuid = w.uuid::text)
+        or exists (
+          select from unseen u where not exists (
+            select from servers s
+            where s.uuid = w.uuid and s.status <> 'CLOSED' and s.created_at > u.at + $2::float8 * interval '1 ms'
+          )
+        )`,
+    values: [textArrayLiteral(serverUuids), LOSS_MARGIN_MS],
   });
   const left = new Set(rows.map((row) => row.at));
   return serverUuids.map((_, at) => left.has(at + 1));

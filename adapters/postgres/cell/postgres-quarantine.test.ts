@@ -23,6 +23,7 @@ afterAll(async () => {
 quarantineContract("Postgres", async () => {
   await emptyCellTables(pool);
   await pool.query("truncate quarantined_guests");
+  await pool.query("update incarnation set restored_at = null, timeline_since = null");
   return {
     admin: new PostgresHostAdminStore(pool),
     cell: new PostgresCellStore(pool),

@@ -258,6 +258,15 @@ export async function condemnGuests(pool: Pool, serverUuids: readonly string[] |
   return rows.length;
 }
 
+/** When the database was restored or failed over last, as one row, which is null if neither has happened. Notes the timeline. */
+export const LOST_COMMITS = `present as (select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline),
+  noticed as (
+    update incarnation i set timeline = p.timeline, timeline_since = now() from present p where i.timeline <> p.timeline
+  ),
+  lost_commits as (
+    select greatest(i.restored_at, case when i.timeline = p.timeline then i.timeline_since else now() end) as at from incarnation i, present p
+  )`;
+
 /**
  * Notes the timeline, too. A concurrent call may do so first, so the answer does not depend on which one has; and that call may have begun later than this one, so the time until now is that of the
  * clock and not of this call's begin. Cost: one round trip.
@@ -265,14 +274,7 @@ export async function condemnGuests(pool: Pool, serverUuids: readonly string[] |
 export async function readRestoredAgo(pool: Pool): Promise<number | null> {
   const rows = await queryStored<{ ms: number | null }>(pool, {
     name: "restored_ago",
-    text: `
-      with present as (select left(pg_walfile_name(pg_current_wal_lsn()), 8) as timeline),
-      noticed as (
-        update incarnation i set timeline = p.timeline, timeline_since = now() from present p where i.timeline <> p.timeline
-      )
-      select (extract(epoch from clock_timestamp() -
-        greatest(i.restored_at, case when i.timeline = p.timeline then i.timeline_since else now() end)) * 1000)::float8 as ms
-      from incarnation i, present p`,
+    text: `with ${LOST_COMMITS} select (extract(epoch from clock_timestamp() - l.at) * 1000)::float8 as ms from lost_commits l`,
     values: [],
   });
   return rows[0]?.ms ?? null;

@@ -216,8 +216,9 @@ export interface MigrationStore {
    */
   releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
   /**
-   * For each server, whether a guest of it may be on a host where it is not at home: something is held for the guest (`holdForGuests`), or it is in
-   * quarantine.
+   * For each server, whether a guest of it may be on a host where it is not at home: something is held for the guest (`holdForGuests`), it is in
+   * quarantine, or it may be forgotten: the database has lost commits (`restoredAgoMs`), the server is not known to be younger than that (`LOSS_MARGIN_MS`), and a host was not compared
+   * since. A host that is forced down counts as compared.
    */
   guestsLeft(serverUuids: readonly string[]): Promise<readonly boolean[]>;
   /** Hosts that an operator has forced down, and so declared fenced, and on which something is still held for guests. Sorted. */

@@ -83,6 +83,11 @@ export function mayBeForgotten({ wasCompared, wasThere }: Pick<KnownOfGuest, "wa
   return !wasCompared || wasThere;
 }
 
+/**
+ * How much younger than the loss of commits a server must be for a database to be sure that it has forgotten nothing about it. The times of servers are those of the apis' clocks, which may be off.
+ */
+export const LOSS_MARGIN_MS = 600_000;
+
 const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
 /** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */

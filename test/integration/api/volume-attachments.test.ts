@@ -354,6 +354,22 @@ describe("one volume is never on two servers:", () => {
     await eventually("the volume to be deleted", async () => (await volume(ended)) === undefined);
   });
 
+  test("its server was forgotten by a restored database, and deleted: it is kept until each host was compared", async () => {
+    const restore = north().remember();
+    const [server, id] = [await active(), await newVolume()];
+    await attached(server, id);
+    restore();
+    const incarnation = await north().quarantine.renewIncarnation();
+    expect((await call("DELETE", `/v2.1/servers/${server}`)).status).toBe(204);
+    await eventually("the end of the server", async () => (await statusOf(id)) === "detaching");
+    await settler().settle();
+    expect(await statusOf(id)).toBe("detaching");
+    const hosts = await north().hostAdmin().adminHosts(null);
+    await north().noteCompared(hosts.map(({ name: host }) => ({ host, incarnation })));
+    await settler().settle();
+    expect(await statusOf(id)).toBe("available");
+  });
+
   /** Acts as a conductor: ends the server's delete, with hosts that did not answer. */
   async function deleteLeaving(server: string, left: readonly string[]): Promise<string> {
     const task = rig.deleteTasks("north").find((one) => one.server?.uuid === server);
