@@ -24,6 +24,10 @@ const PARTS = [
 // same files again.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/berth-compiled");
 
+// A page fault is dear in a virtual machine, and these processes take and give back much memory. Where Linux lets a process ask for huge pages,
+// the allocator of glibc does so in all that tests start, Postgres excepted: a tenth less CPU time. Other allocators do not read this.
+process.env.GLIBC_TUNABLES ??= "glibc.malloc.hugetlb=1";
+
 // Property tests draw other cases for each commit, and the same ones wherever that commit is tested. What they find can be repeated, and is not
 // found in a change that has nothing to do with it.
 process.env.BERTH_TEST_SEED ??= String(treeSeed(import.meta.dirname));
