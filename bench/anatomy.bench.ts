@@ -10,8 +10,8 @@ import { printTimeLine } from "./anatomy/time-line.ts";
 import { measuredOf, ROUNDS, report } from "./measure.ts";
 
 const SERVERS = Number(process.env.BERTH_BENCH_SERVERS ?? 1_500);
-/** Functions are compiled, plans are kept and caches are full only after some thousand boots. */
-const WARM_UP_ROUNDS = 2;
+/** V8 compiles the last functions that are called often after some 12,000 boots: until then a boot takes up to a third more CPU. */
+const WARM_UP_ROUNDS = 8;
 const FUNCTIONS_SHOWN = 20;
 const PLACES_SHOWN = 25;
 const STATEMENTS_SHOWN = 12;
