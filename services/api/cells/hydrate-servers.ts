@@ -85,7 +85,8 @@ export function knownServer(record: RequestRecord, server: Server | null, unreac
   const { cell, changes } = record;
   const known = { cell, lock: changes?.lock ?? null, unreachable };
   // A scheduler that refuses all servers of a call deletes each in its cell before it fails the request, and meanwhile the server is not gone.
-  const isTakenBack = isOpenRequest(record) && record.spec.reservationId !== "" && server?.status === "DELETED";
+  // The spec of the request is asked last: it is decoded then, and of nearly all servers the cell's is shown.
+  const isTakenBack = server?.status === "DELETED" && isOpenRequest(record) && record.spec.reservationId !== "";
   if (server === null || isTakenBack)
     return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
   const deleting = record.state === "cancelled" && server.status !== "DELETED";

@@ -1,4 +1,4 @@
-import type { RequestOrder } from "../../../../core/stores/api/api-store.ts";
+import type { RequestOrder, RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
@@ -48,6 +48,18 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
 /** Whether the order is that of the creation of servers, in either direction. */
 export function isByCreation(order: RequestOrder | null): order is "newest-first" | "oldest-first" {
   return order === "newest-first" || order === "oldest-first";
+}
+
+/**
+ * Returns where the part of a list begins that follows this request, or the whole list for null. In the order of creation the request's place is enough, so that the
+ * database does not read the request again.
+ */
+export function startAfter(
+  last: RequestRecord | null,
+  order: RequestOrder,
+): Required<Pick<RequestQuery, "marker" | "after">> {
+  if (last === null || !isByCreation(order)) return { marker: last?.serverUuid ?? null, after: null };
+  return { marker: null, after: { uuid: last.serverUuid, createdAtMs: last.createdAtMs } };
 }
 
 /** Returns the order of the database's list that is equal to this one, or null when no index has this order. */

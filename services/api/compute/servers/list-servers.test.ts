@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { RequestRecord, RequestScan } from "../../../../core/stores/api/api-store.ts";
+import type { RequestQuery, RequestRecord, RequestScan } from "../../../../core/stores/api/api-store.ts";
 import type { AttributeQuery } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
@@ -35,9 +35,11 @@ function restored() {
   };
   const deps = {
     store: {
-      listRequests: async ({ marker, limit }: { readonly marker: string | null; readonly limit: number }) => {
+      listRequests: async ({ after, marker, limit }: RequestQuery) => {
         reads.push(limit);
-        const start = marker === null ? 0 : requests.findIndex(({ serverUuid }) => serverUuid === marker) + 1;
+        // The list is in the order of creation, so the place of the marker is enough, and the database does not read it again.
+        expect(marker).toBeNull();
+        const start = after ? requests.findIndex(({ serverUuid }) => serverUuid === after.uuid) + 1 : 0;
         return requests.slice(start, start + limit);
       },
     },

@@ -1,4 +1,4 @@
-import type { RequestOrder } from "../../../../core/stores/api/api-store.ts";
+import type { RequestOrder, RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { type Cells, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
@@ -7,7 +7,7 @@ import type { RequestsPort } from "../../ports.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { listChanged } from "./list-changed.ts";
 import { listFound, listSorted } from "./list-found.ts";
-import { isByCreation, storedOrderOf } from "./list-order.ts";
+import { isByCreation, startAfter, storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { ReadStretch } from "./list-stretch.ts";
 import { passing } from "./passing-servers.ts";
@@ -49,7 +49,7 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   const isSorted = query.sources.length > 0 || order === null || (query.softDeleted && !isMerged);
   const found = isSorted ? await listFound(deps, query, marker) : null;
   if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
-  if (!isMerged && query.matches === null && query.nameContains === null) return listAll(deps, query, order);
+  if (!isMerged && query.matches === null && query.nameContains === null) return listAll(deps, query, order, marker);
   const read = stretchReader(deps, query, order, marker);
   if (!isMerged) {
     // No index has the servers of a status or a zone by name.
@@ -65,23 +65,29 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
  * Where many are missing (after a restore of the API database), the rest of the page is read in large batches, within the time limit of a
  * search.
  */
-async function listAll(deps: ListServersDeps, query: ListQuery, order: RequestOrder): Promise<ServerPage> {
-  const { projectId, limit, marker: start } = query;
+async function listAll(
+  deps: ListServersDeps,
+  query: ListQuery,
+  order: RequestOrder,
+  start: RequestRecord | null,
+): Promise<ServerPage> {
+  const { projectId, limit } = query;
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
-  for (let marker = start, wanted = limit; ; wanted = STRETCH_ROWS) {
-    const records = await deps.store.listRequests({ projectId, marker, limit: wanted, order });
+  for (let last = start, wanted = limit; ; wanted = STRETCH_ROWS) {
+    const records = await deps.store.listRequests({ projectId, ...startAfter(last, order), limit: wanted, order });
     servers.push(...(await hydrateServers(records, deps.cells, { withDeleted: false })));
     scanned += records.length;
-    marker = records.at(-1)?.serverUuid ?? marker;
+    last = records.at(-1) ?? last;
     if (servers.length > limit)
       return { servers: servers.slice(0, limit), nextMarker: servers[limit - 1]!.server.uuid };
     if (records.length < wanted) return { servers, nextMarker: null };
-    if (servers.length === limit) return { servers, nextMarker: marker };
+    const nextMarker = last?.serverUuid ?? null;
+    if (servers.length === limit) return { servers, nextMarker };
     if (deps.clock.monotonic() <= endMs) continue;
     if (servers.length === 0) throw foundNothingInTime(scanned);
-    return { servers, nextMarker: marker };
+    return { servers, nextMarker };
   }
 }
 

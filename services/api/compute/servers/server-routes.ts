@@ -170,10 +170,11 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
     const zones = await deps.zones.current();
     const query = readListQuery(raw, call, { pageMax: options.pageMax, zones, isDetailed: path !== "servers" });
     const { servers: listed, nextMarker } = await listServers(deps, call, query);
-    const uuids = listed.map(({ server }) => server.uuid);
-    const waiting = await readWaitingMoves(deps.movesStore, uuids);
-    const servers = listed.map((known) => withWaitingMove(known, waiting));
-    const viewer = await viewerFor(deps, request, path === "servers" ? [] : servers, options);
+    // Only the detailed list shows task states, hosts, volumes and security groups.
+    const detailed = path === "servers" ? [] : listed.map(({ server }) => server.uuid);
+    const waiting = await readWaitingMoves(deps.movesStore, detailed);
+    const servers = detailed.length === 0 ? listed : listed.map((known) => withWaitingMove(known, waiting));
+    const viewer = await viewerFor(deps, request, detailed.length === 0 ? [] : servers, options);
     const next =
       nextMarker === null ? null : nextLink(viewer.place, path, raw, { marker: nextMarker, limit: query.limit });
     return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
