@@ -21,6 +21,26 @@ test("a file refers no longer to one whose content it has got, also while Cinder
   expect(found).toEqual(["a guest goes on with the file lower, without what was written to upper"]);
 });
 
+test("a server that a user has deleted during a snapshot has lost what it has written, also if a restored database shows the server again", () => {
+  const found: string[] = [];
+  const world = {
+    find: (_law: number, what: string) => void found.push(what),
+    history: { record: () => {} },
+  } as unknown as World;
+  const snapshots = new MemorySnapshotFiles(new Map(), () => {});
+  const look = () => ({ status: "ACTIVE" }) as Server;
+  const share = new SimShare(world, snapshots, { look, guests: () => [] });
+  const file = snapshots.begin({ id: "one", volumeId: "1" } as CinderSnapshot);
+  share.opened([file, "volume-1"], "server");
+  snapshots.giveUp("one");
+  share.unwanted("other");
+  share.opened(["volume-1"], "other");
+  expect(found).toHaveLength(1);
+  share.unwanted("server");
+  share.opened(["volume-1"], "other");
+  expect(found).toHaveLength(1);
+});
+
 test.each(["creating", "error", "available"] as const)(
   "what was written to the file of a snapshot that a user has deleted as %s is lost with its server only if Cinder never named the file",
   (status) => {

@@ -13,6 +13,8 @@ export class SimShare implements FakeShare {
   readonly #deleted = new Set<string>();
   /** The files whose content another one has got. No other file refers to them from then on, also before Cinder deletes them. */
   readonly #emptied = new Set<string>();
+  /** The servers that users have deleted. A restored database may show them again. */
+  readonly #unwanted = new Set<string>();
   /** Called when one file has got what another one has. */
   onCopied: (from: string, to: string) => void = () => {};
 
@@ -49,10 +51,16 @@ export class SimShare implements FakeShare {
     this.onCopied(from, to);
   }
 
+  /** Notes that a user has deleted the server. */
+  unwanted(serverUuid: string): void {
+    this.#unwanted.add(serverUuid);
+  }
+
   /** Whether the server was deleted during the snapshot, so that Cinder has given it up, or a user has deleted the snapshot, too: what its guest has written meanwhile is lost (docs/cinder.md). */
   #isBrokenOff(file: string): boolean {
-    const server = this.#servers.look(this.#written.get(file) ?? "");
-    const isGone = server === null || server.status === "DELETED";
+    const writer = this.#written.get(file) ?? "";
+    const server = this.#servers.look(writer);
+    const isGone = server === null || server.status === "DELETED" || this.#unwanted.has(writer);
     return isGone && this.#snapshots.isGivenUp(file);
   }
 

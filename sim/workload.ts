@@ -246,6 +246,7 @@ export class Workload {
 
   async #delete(uuid: string): Promise<void> {
     this.#world.onUnwanted(uuid, "gone");
+    this.#cloud.cinder?.share.unwanted(uuid);
     this.#deleting += 1;
     await this.#deleteAgain(uuid);
     this.#deleting -= 1;
