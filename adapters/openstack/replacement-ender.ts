@@ -1,4 +1,4 @@
-import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import type { BlockStorage, CinderAttachment } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { OWN_NAME } from "../../core/stores/networking.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
@@ -103,9 +103,9 @@ export class ReplacementEnder {
         `Cinder has completed the migration of volume ${volumeId} to ${replacedBy}, and deletes what the guest uses. Copy what is needed out of the guest while it runs, and reset the volume's migration status (cinder reset-state --reset-migration-status ${volumeId}): from its next boot on, the guest has the volume as Cinder has it now`,
       );
     // Cinder gives the volume the attachments of the other one when it completes the migration, and all others had ended before it was asked. So it has completed it, also if it has begun
-    // to migrate the volume again since.
+    // to migrate the volume again since. An earlier version asked without writing anything down. Then the file shows it, which an attachment of the volume itself cannot name before the exchange.
     const isAsked = hasLeft || this.#completions.get(keyOf(replacement))?.isAsked === true;
-    const isTaken = attachments.length > 0 && isAsked;
+    const isTaken = attachments.some((one) => isAsked || isOfOther(one, replacedBy));
     const isCompleted = own?.migrationStatus === SUCCEEDED || (own !== null && isGone && isTaken);
     if (!isUnderWay || (end === "abandon" && isDropped)) {
       if (end === "abandon" || isCompleted) return ENDED;
@@ -153,6 +153,10 @@ export class ReplacementEnder {
     this.#completions.set(keyOf(replacement), completion);
   }
 }
+
+/** Whether the host reaches the file of the volume that was to replace the attachment's one. */
+const isOfOther = ({ connection }: Pick<CinderAttachment, "connection">, replacedBy: string): boolean =>
+  typeof connection?.name === "string" && connection.name.startsWith(`volume-${replacedBy}`);
 
 const refused = (why: string): ReplacementEndOutcome => ({ kind: "refused", why });
 const keyOf = ({ volume: { volumeId, replacedBy }, taking = 0 }: EndingReplacement): string =>

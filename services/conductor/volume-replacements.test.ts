@@ -154,10 +154,23 @@ test("a conductor that has the task once more waits, since another one may have 
   expect(asked()).toBe(0);
 });
 
-test("a migration whose other volume is gone, and that this conductor has not asked Cinder to complete, is left to the operator", async () => {
-  await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
-  cinder.putVolume({ ...find(volumeId)!, migrationStatus: "error" });
+test.each(["migrating", "error"])(
+  "a completion that an earlier version has asked for without writing it down has ended, also if Cinder has migrated the volume again since (%s)",
+  async (migrationStatus) => {
+    await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: false });
+    cinder.putVolume({ ...find(volumeId)!, migrationStatus });
+    const asked = countEnds();
+    expect(await end("complete")).toEqual({ kind: "ended" });
+    expect([asked(), await attached(volumeId)]).toEqual([0, 1]);
+  },
+);
+
+test("a migration whose other volume is gone, while the host still has the volume's own file, is left to the operator", async () => {
+  for (const { id } of await cinder.attachments({ volumeId: replacedBy })) await cinder.deleteAttachment(id);
+  await cinder.endMigration({ volumeId, targetId: replacedBy, hasFailed: true });
+  expect(find(replacedBy)).toBeUndefined();
   expect(await end("complete")).toMatchObject({ kind: "failed" });
+  expect(await attached(volumeId)).toBe(1);
 });
 
 test("a silent Cinder, and a conductor without one, are named, and other volumes need nothing", async () => {
