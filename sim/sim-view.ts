@@ -55,7 +55,7 @@ export class SimView implements ViewSource {
     return () => this.#handlers.delete(handler);
   }
 
-  waitUntilSeen(deadlineMs: number): Promise<void> {
+  waitUntilSeen(deadlineMs: number): Promise<boolean> {
     const { name, place } = this.#cell;
     return new Promise((resolve, reject) => {
       const timer = this.#process.clock.setTimer(deadlineMs, () =>
@@ -63,7 +63,7 @@ export class SimView implements ViewSource {
       );
       const done = () => {
         timer.cancel();
-        resolve();
+        resolve(false);
       };
       this.#process
         .call(place, async () => this.#committed)

@@ -180,6 +180,7 @@ describe("learning", () => {
       async waitUntilSeen() {
         state.waits += 1;
         if (!state.ready) throw new ViewError("behind", cell.name, "it does not answer");
+        return false;
       },
       onApplied: () => () => {},
     };
@@ -215,7 +216,7 @@ describe("learning", () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     const conductor = cell.broker.connect(conductorPermissions("one"));
-    const loaded = Promise.withResolvers<void>();
+    const loaded = Promise.withResolvers<boolean>();
     const { state, source } = sourceOf(cell);
     source.waitUntilSeen = () => loaded.promise;
     const started = rig.start([cell.open({ source })]);
@@ -223,7 +224,7 @@ describe("learning", () => {
     await new Promise(setImmediate);
     expect((await rig.softState.buildFailures()).size).toBe(0);
     state.ready = true;
-    loaded.resolve();
+    loaded.resolve(false);
     await started;
     // The clock stands still, so nobody tells the scheduler to listen again.
     await eventually("the failure to be counted", async () => (await rig.softState.buildFailures()).has("one/host-1"));

@@ -275,9 +275,9 @@ export class HeldSource implements ViewSource {
   readonly ready = true;
   waits = 0;
   readonly #handlers = new Set<(xid: number) => void>();
-  #waiting: (() => void)[] = [];
+  #waiting: ((hadBeenShown: boolean) => void)[] = [];
 
-  waitUntilSeen(): Promise<void> {
+  waitUntilSeen(): Promise<boolean> {
     this.waits += 1;
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
@@ -294,6 +294,6 @@ export class HeldSource implements ViewSource {
   }
 
   catchUp(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const resolve of this.#waiting.splice(0)) resolve(false);
   }
 }

@@ -49,7 +49,9 @@ export class MemoryCellTables implements ViewSource {
     return () => this.#followers.delete(listener);
   }
 
-  async waitUntilSeen(): Promise<void> {}
+  async waitUntilSeen(): Promise<boolean> {
+    return true;
+  }
 
   onApplied(handler: (xid: number) => void): () => void {
     this.#appliedHandlers.add(handler);

@@ -130,8 +130,9 @@ export class FollowSession {
    * commits, the position is the end of the written log, and `pushLog` must flush it.
    */
   async askPosition(): Promise<Lsn> {
-    const sql = `select ${this.#positionFunction}()::text as lsn`;
-    const result = await this.#turns.take(["questions"], () => this.#questions.query<{ lsn: string }>(sql));
+    // Prepared, so that callers do not wait until the database has planned it again.
+    const question = { name: "position", text: `select ${this.#positionFunction}()::text as lsn` };
+    const result = await this.#turns.take(["questions"], () => this.#questions.query<{ lsn: string }>(question));
     return parseLsn(result.rows[0]!.lsn);
   }
 

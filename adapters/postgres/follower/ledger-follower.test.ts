@@ -3,6 +3,7 @@ import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 import { LedgerFollower } from "./ledger-follower.ts";
+import type { Lsn } from "./lsn.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -15,7 +16,13 @@ interface Opening extends PromiseWithResolvers<FollowSession> {
 function setUp() {
   const openings: Opening[] = [];
   vi.spyOn(FollowSession, "open").mockImplementation((_url, handlers) => {
-    const session = { position: 1, askPosition: async () => 1, beat: () => true, close: vi.fn(async () => {}) };
+    const session = {
+      position: 1,
+      askPosition: async () => 1,
+      askKeepalive: () => {},
+      beat: () => true,
+      close: vi.fn(async () => {}),
+    };
     const opening = {
       ...Promise.withResolvers<FollowSession>(),
       handlers,
@@ -58,4 +65,28 @@ test("a session that is lost before its opener gets it is closed, and the next o
   openings[1]?.resolve(openings[1].session);
   await settled();
   expect([lost, follower.ready]).toEqual([["reset"], true]);
+});
+
+test("a caller learns whether the view had shown everything at the call already, which no view that was loaded again is known to have", async () => {
+  const { openings, clock, follower, settled } = setUp();
+  const follow = async (opening: Opening | undefined) => {
+    opening?.resolve(opening.session);
+    await settled();
+  };
+  await follow(openings[0]);
+  expect(await follower.waitUntilSeen(1_000)).toBe(true);
+
+  const { session, handlers } = openings[0]!;
+  vi.spyOn(session, "askPosition").mockResolvedValue(2 as Lsn);
+  const behind = follower.waitUntilSeen(1_000);
+  await settled();
+  session.position = 2 as Lsn;
+  handlers.onPosition(session.position);
+  expect([await behind, await follower.waitUntilSeen(1_000)]).toEqual([false, true]);
+
+  const lost = follower.waitUntilSeen(1_000);
+  handlers.onLost(new Error("reset"));
+  clock.advance(100);
+  await follow(openings[1]);
+  expect(await lost).toBe(false);
 });

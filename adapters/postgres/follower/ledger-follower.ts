@@ -40,9 +40,11 @@ export interface FollowerStats {
 interface Waiter {
   /** The position that the view must reach. Null until the database was asked, or asked again. */
   target: Lsn | null;
+  /** The position of the view at the call. Null when it followed nothing then, or has been loaded again since. */
+  shownAtCall: Lsn | null;
   /** When the question was sent. A view that reaches the position shows everything that was committed before. */
   askedAt: number;
-  readonly resolve: () => void;
+  readonly resolve: (hadBeenShown: boolean) => void;
   readonly reject: (error: ViewError) => void;
   readonly timer: Timer;
 }
@@ -145,9 +147,9 @@ export class LedgerFollower implements ViewSource {
    * Also waits for a load, whether it is the first one or follows a lost connection. A caller that accepts a view as old as the present one
    * is answered without asking the database, even while the database is away.
    */
-  waitUntilSeen(deadlineMs: number, staleMs = 0): Promise<void> {
+  waitUntilSeen(deadlineMs: number, staleMs = 0): Promise<boolean> {
     if (this.#mode === "closed") return Promise.reject(this.#closedError());
-    if (staleMs > 0 && this.#clock.monotonic() - this.#seenAt <= staleMs) return Promise.resolve();
+    if (staleMs > 0 && this.#clock.monotonic() - this.#seenAt <= staleMs) return Promise.resolve(true);
     return new Promise((resolve, reject) => {
       const timer = this.#clock.setTimer(deadlineMs, () => {
         this.#waiters.delete(waiter);
@@ -155,7 +157,8 @@ export class LedgerFollower implements ViewSource {
           new ViewError("behind", this.cell, `the view of cell ${this.cell} did not catch up within ${deadlineMs} ms`),
         );
       });
-      const waiter: Waiter = { target: null, askedAt: Number.NEGATIVE_INFINITY, resolve, reject, timer };
+      const shownAtCall = this.#session?.position ?? null;
+      const waiter: Waiter = { target: null, shownAtCall, askedAt: Number.NEGATIVE_INFINITY, resolve, reject, timer };
       this.#waiters.add(waiter);
       void this.#ask();
     });
@@ -255,7 +258,7 @@ export class LedgerFollower implements ViewSource {
     this.#session = null;
     this.#beat?.cancel();
     // A position of the next session may be unrelated to this one's (the database may have been restored), so the database is asked again.
-    for (const waiter of this.#waiters) waiter.target = null;
+    for (const waiter of this.#waiters) waiter.target = waiter.shownAtCall = null;
     if (session !== null) void session.close();
   }
 
@@ -333,7 +336,7 @@ export class LedgerFollower implements ViewSource {
       this.#waiters.delete(waiter);
       waiter.timer.cancel();
       this.#seenAt = Math.max(this.#seenAt, waiter.askedAt);
-      waiter.resolve();
+      waiter.resolve(waiter.shownAtCall !== null && waiter.shownAtCall >= waiter.target);
     }
   }
 

@@ -4,10 +4,11 @@
  */
 export interface ViewSource {
   /**
-   * Resolves once the view shows everything that was committed `staleMs` before the call (0 by default). Rejects with a ViewError after
-   * `deadlineMs`.
+   * Resolves once the view shows everything that was committed `staleMs` before the call (0 by default): with true if it is known that the
+   * view had shown all of it at the call already, so that what its caller has read since, without waiting for anything, is as fresh.
+   * Rejects with a ViewError after `deadlineMs`.
    */
-  waitUntilSeen(deadlineMs: number, staleMs?: number): Promise<void>;
+  waitUntilSeen(deadlineMs: number, staleMs?: number): Promise<boolean>;
   /** Calls the handler after each applied transaction with its id, which settles claims in flight. Returns a function that unsubscribes. */
   onApplied(handler: (xid: number) => void): () => void;
   /** False before the first load, and during a new load after a lost connection. */

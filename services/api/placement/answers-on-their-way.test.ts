@@ -33,7 +33,7 @@ let http: FastifyInstance;
 let port: number;
 beforeAll(async () => {
   http = Fastify();
-  const cell = { view: wideView(), source: { waitUntilSeen: async () => {} } };
+  const cell = { view: wideView(), source: { waitUntilSeen: async () => true } };
   const bounds = { strategy: "depth-first", candidatesMax: -1, stepsMax: 1e7, freshnessDeadlineMs: 1_000 } as const;
   const deps: PlacementDeps = {
     // Searches do not use the store.

@@ -12,7 +12,7 @@ import { createViewCandidates } from "./view-candidates.ts";
 const version = new Microversion(39);
 
 async function answer(view: ReturnType<typeof viewOf>, limit: number): Promise<unknown> {
-  const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: async () => {} } }], {
+  const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: async () => true } }], {
     strategy: "depth-first",
     candidatesMax: -1,
     stepsMax: 100_000,

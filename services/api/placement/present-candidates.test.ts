@@ -13,7 +13,7 @@ const view = viewOf(
   provider("gpu1", { VGPU: 1 }, { parent: "host" }),
   provider("gpu2", { VGPU: 1 }, { parent: "host" }),
 );
-const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: async () => {} } }], {
+const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: async () => true } }], {
   strategy: "depth-first",
   candidatesMax: -1,
   stepsMax: 1_000,

@@ -92,6 +92,7 @@ describe("cells that were not searched", () => {
       // The view caught up and lost its connection at the same moment.
       waitUntilSeen: async () => {
         isReady = false;
+        return false;
       },
       onApplied: (handler) => roomy.store.onApplied(handler),
     };

@@ -63,7 +63,7 @@ describe("requests that cannot be placed yet", () => {
     }
     // The requests were not tried again and again, because their cell is known to be away.
     expect(rig.putOff.length).toBeLessThan(10);
-    Object.assign(source, { ready: true, waitUntilSeen: async () => {} });
+    Object.assign(source, { ready: true, waitUntilSeen: async () => true });
     for (const server of [1, 2, 3])
       await eventually("it to be there", async () => {
         rig.clock.advance(1_000);
