@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test, vi } from "vitest";
 import { LedgerView } from "../../../core/ledger/ledger-view.ts";
+import { type Clock, systemClock } from "../../../runtime/clock.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 import { LedgerFollower } from "./ledger-follower.ts";
@@ -12,8 +15,9 @@ interface Opening extends PromiseWithResolvers<FollowSession> {
   readonly session: FollowSession;
 }
 
-/** A follower whose sessions open when the test tells them to. */
-function setUp() {
+/** A follower whose sessions open when the test tells them to, and whose clock the test advances unless it brings one. */
+function setUp(ownClock?: Clock) {
+  const clock = new ManualClock();
   const openings: Opening[] = [];
   vi.spyOn(FollowSession, "open").mockImplementation((_url, handlers) => {
     const session = {
@@ -31,10 +35,10 @@ function setUp() {
     openings.push(opening);
     return opening.promise;
   });
-  const clock = new ManualClock();
   const lost: string[] = [];
   const events = { loaded: () => {}, lost: (_cell: string, error: Error) => void lost.push(error.message) };
-  const follower = new LedgerFollower({ cell: "c", databaseUrl: "", view: new LedgerView(), clock, events });
+  const view = new LedgerView();
+  const follower = new LedgerFollower({ cell: "c", databaseUrl: "", view, clock: ownClock ?? clock, events });
   follower.start();
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   return { openings, clock, lost, follower, settled };
@@ -89,4 +93,26 @@ test("a caller learns whether the view had shown everything at the call already,
   clock.advance(100);
   await follow(openings[1]);
   expect(await lost).toBe(false);
+});
+
+test("a process that was busy until the deadline reads what the database has answered meanwhile before it gives up", async () => {
+  const { openings, follower, settled } = setUp(systemClock);
+  const { session, resolve } = openings[0]!;
+  resolve(session);
+  await settled();
+  const { port1, port2 } = new MessageChannel();
+  vi.spyOn(session, "askPosition").mockImplementation(async () => {
+    await once(port2, "message");
+    return session.position;
+  });
+  try {
+    const seen = follower.waitUntilSeen(1);
+    port1.postMessage("the position");
+    const busyUntil = performance.now() + 5;
+    while (performance.now() < busyUntil);
+    expect(await seen).toBe(true);
+  } finally {
+    port1.close();
+    await follower.close();
+  }
 });

@@ -46,7 +46,7 @@ interface Waiter {
   askedAt: number;
   readonly resolve: (hadBeenShown: boolean) => void;
   readonly reject: (error: ViewError) => void;
-  readonly timer: Timer;
+  timer: Timer;
 }
 
 const BEAT_MS = 1_000;
@@ -57,6 +57,11 @@ const RETRY_MS_MAX = 5_000;
 /** While a caller waits: how often the server is asked for its position, and after how many of these questions the log is flushed. */
 const HURRY_MS = 20;
 const HURRIES_A_PUSH = 3;
+/**
+ * How much longer a caller waits after its deadline. A process that was busy until then, for example with a long search, has not read yet what
+ * the database has sent meanwhile.
+ */
+const LAST_LOOK_MS = 100;
 
 /**
  * Keeps a ledger view equal to one cell's database, by logical replication.
@@ -151,11 +156,13 @@ export class LedgerFollower implements ViewSource {
     if (this.#mode === "closed") return Promise.reject(this.#closedError());
     if (staleMs > 0 && this.#clock.monotonic() - this.#seenAt <= staleMs) return Promise.resolve(true);
     return new Promise((resolve, reject) => {
-      const timer = this.#clock.setTimer(deadlineMs, () => {
+      const giveUp = () => {
         this.#waiters.delete(waiter);
-        reject(
-          new ViewError("behind", this.cell, `the view of cell ${this.cell} did not catch up within ${deadlineMs} ms`),
-        );
+        const text = `the view of cell ${this.cell} did not catch up within ${deadlineMs} ms`;
+        reject(new ViewError("behind", this.cell, text));
+      };
+      const timer = this.#clock.setTimer(deadlineMs, () => {
+        waiter.timer = this.#clock.setTimer(LAST_LOOK_MS, giveUp);
       });
       const shownAtCall = this.#session?.position ?? null;
       const waiter: Waiter = { target: null, shownAtCall, askedAt: Number.NEGATIVE_INFINITY, resolve, reject, timer };

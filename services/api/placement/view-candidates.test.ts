@@ -68,7 +68,7 @@ test("a search of a view that was too old is repeated, and the next searches wai
   expect([await eager, counts.released]).toEqual([2, 1]);
 });
 
-test("callers that come together wait for the view, so that nothing is searched twice", async () => {
+test("of callers that come together only the first one searches before its view is known to be fresh", async () => {
   const { questions, searches, ask, addHost } = setUp();
   const answers = [ask(), ask(), ask()];
   expect(searches).toEqual([1]);
