@@ -34,25 +34,28 @@ export async function readOutcomes(
   return taskIds.map((id) => found.get(id) ?? null);
 }
 
-/** Cost: one round trip, with two look-ups for each server, and after a loss of commits one for each host. Notes the timeline, as `readRestoredAgo`. */
+/**
+ * Cost: one round trip, with two look-ups for each server. After a loss of commits it reads all hosts once, if one of the servers is not younger. `except` compares them, because an anti join
+ * took seconds with 10,000 hosts in a plan that was kept from before the first comparison. Notes the timeline, as `readRestoredAgo`.
+ */
 export async function readGuestsLeft(pool: Pool, serverUuids: readonly string[]): Promise<readonly boolean[]> {
   const rows = await queryStored<{ at: number }>(pool, {
     name: "guests_left",
-    text: `with ${LOST_COMMITS},
-      unseen as (
-        select l.at from lost_commits l where l.at is not null and exists (
-          select from hosts h where not h.forced_down
-            and not exists (select from compared_hosts c where c.host = h.name and c.incarnation = (select cell_incarnation()))
-        )
-      )
+    text: `with ${LOST_COMMITS}
       select w.at::int as at from unnest($1::uuid[]) with ordinality as w (uuid, at)
       where exists (select from migrations m where m.server_uuid = w.uuid and m.holds_source)
         or exists (select from quarantined_guests q where q.server_uuid = w.uuid::text)
         or exists (
-          select from unseen u where not exists (
-            select from servers s
-            where s.uuid = w.uuid and s.status <> 'CLOSED' and s.created_at > u.at + $2::float8 * interval '1 ms'
-          )
+          select from lost_commits l where l.at is not null and case
+            when exists (
+              select from servers s
+              where s.uuid = w.uuid and s.status <> 'CLOSED' and s.created_at > l.at + $2::float8 * interval '1 ms'
+            ) then false
+            else exists (
+              select h.name from hosts h where not h.forced_down
+              except select c.host from compared_hosts c where c.incarnation = (select cell_incarnation())
+            )
+          end
         )`,
     values: [textArrayLiteral(serverUuids), LOSS_MARGIN_MS],
   });
