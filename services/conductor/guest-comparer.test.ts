@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { leftoverUuid } from "../../core/tasks/move-change.ts";
@@ -193,6 +193,18 @@ test("a host whose agent knows the present incarnation comes up without another 
   const { comparer, connection, store } = knowing("memory/0");
   expect(await store.incarnation()).toBe("memory/0");
   expect(await comparer.compareBeforeUp(connection, "host-0")).toBe(true);
+});
+
+test("a host that was removed and comes up again is noted as compared once more, although its agent knows the present incarnation", async () => {
+  const { comparer, connection, store, answer } = knowing("memory/0");
+  const noted = vi.spyOn(store, "noteCompared");
+  for (const question of [1, 2]) {
+    expect(await comparer.compareBeforeUp(connection, "host-0")).toBe(true);
+    const compared = comparer.compare(connection, "host-0");
+    await answer(question, []);
+    await compared;
+  }
+  expect(noted).toHaveBeenCalledTimes(2);
 });
 
 test.each([

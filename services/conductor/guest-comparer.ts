@@ -51,7 +51,7 @@ export class GuestComparer {
   readonly #holding: SharedStep<string, readonly string[]>;
   readonly #incarnation: SharedStep<string, string>;
   readonly #noting: SharedStep<{ readonly host: string; readonly incarnation: string }, undefined>;
-  /** The incarnations that this conductor has noted, by host. */
+  /** The incarnations that this conductor has noted since each host came up last. */
   readonly #noted = new Map<string, string>();
   readonly #quarantine: SharedStep<{ readonly host: string; readonly attemptIds: readonly string[] }, undefined>;
   /** The incarnation of the database with which each host of a connection was last compared, as its agent knows it. */
@@ -143,6 +143,8 @@ export class GuestComparer {
    * up for it.
    */
   async compareBeforeUp(connection: AgentConnection, host: string): Promise<boolean> {
+    // The database forgets that it was compared if an operator removes it.
+    this.#noted.delete(host);
     const [held, current] = await Promise.all([
       this.#commits.answered("holding", this.#holding, host),
       this.#commits.answered("incarnation", this.#incarnation, host),
