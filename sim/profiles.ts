@@ -292,7 +292,7 @@ export const PROFILES: readonly Profile[] = [
     ].concat([...["confirmResize", "revertResize"]]),
     cinder: {
       ...{ silentShare: 0.01, lostShare: 0.02, slowShare: 0.02, fillMsMax: 1_000, errorShare: 0.02 },
-      migrations: { makeMsMax: 800, failedShare: 0.03, lateShare: 0.1, retypeShare: 0.3 },
+      migrations: { makeMsMax: 800, failedShare: 0.03, lateShare: 0.1, retypeShare: 0.3, bootShare: 0.3 },
     },
   },
   {

@@ -55,6 +55,8 @@ export class SimCinder {
   readonly fills: SimFills | null;
   /** Null in a world in which Cinder migrates no volumes. */
   readonly migrations: SimMigrations | null;
+  /** Share of the servers that boot from a volume. */
+  readonly bootShare: number;
   /** Where the files of the volumes lie. */
   readonly share: SimShare;
   /** The volumes that Cinder did not delete with their server, since they had snapshots: they are kept, as by Nova. */
@@ -94,6 +96,7 @@ export class SimCinder {
       ...{ servers, put: this.#put, newId: () => randomUuidOf(ids), shared: this.sharedVolumes },
     };
     const { migrations } = habits;
+    this.bootShare = habits.fills === undefined ? (migrations?.bootShare ?? 0) : 1;
     this.migrations = migrations === undefined ? null : new SimMigrations(world, migrations, this.#twin, forMigrations);
     if (this.migrations !== null) {
       const { contents } = this.migrations;

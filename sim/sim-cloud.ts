@@ -341,7 +341,7 @@ export class SimCloud {
         ...(this.cinder !== null && {
           volumes: remote(process, "api-db", this.#volumes),
           blockStorage: this.cinder.reachedBy(process),
-          ...(this.fillsVolumes && { glance: simGlanceReachedBy(process) }),
+          ...(this.cinder.bootShare > 0 && { glance: simGlanceReachedBy(process) }),
         }),
         ...(this.neutron !== null && {
           ...this.neutron.reachedBy(process),

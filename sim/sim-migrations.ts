@@ -15,6 +15,8 @@ export interface MigrationHabits {
   readonly lateShare: number;
   /** Share of the migrations that are retypes, during which the volume has another status. */
   readonly retypeShare: number;
+  /** Share of the servers that boot from a volume. */
+  readonly bootShare: number;
 }
 
 /** How long Cinder's API waits for its service, and how long a completion may take. */

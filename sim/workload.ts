@@ -42,6 +42,8 @@ export class Workload {
   readonly #random: () => number;
   /** Decides which group a server belongs to. */
   readonly #groupOf: () => number;
+  /** Decides which servers boot from volumes. */
+  readonly #bootOf: () => number;
   /** Decides how many volumes a server has. */
   readonly #volumesOf: () => number;
   /** Decides which ports a server has. */
@@ -71,6 +73,7 @@ export class Workload {
     this.#random = world.random("workload");
     this.#groupOf = world.random("groups");
     this.#volumesOf = world.random("volumes");
+    this.#bootOf = world.random("boot volumes");
     this.#portsOf = world.random("ports");
     this.#changes = new ServerChanges(world, {
       call: (call) => this.#call(call),
@@ -189,8 +192,10 @@ export class Workload {
   async #create(choice: number): Promise<void> {
     const networks = this.#cloud.neutron === null ? "none" : this.#networks(this.#cloud.neutron);
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
-    const mappings = this.#cloud.cinder === null ? [] : this.#mappings(this.#cloud.cinder.sharedVolumes);
-    const plain = { name: "sim", flavorRef: flavor.id, imageRef: this.#cloud.fillsVolumes ? "" : SIM_IMAGE, networks };
+    const { cinder } = this.#cloud;
+    const boots = cinder !== null && this.#bootOf() < cinder.bootShare;
+    const mappings = cinder === null ? [] : this.#mappings(cinder.sharedVolumes, boots);
+    const plain = { name: "sim", flavorRef: flavor.id, imageRef: boots ? "" : SIM_IMAGE, networks };
     const server = { ...plain, ...(mappings.length > 0 && { block_device_mapping_v2: mappings }) };
     const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
     const payload = group ? { server, "os:scheduler_hints": { group: group.uuid } } : { server };
@@ -213,16 +218,16 @@ export class Workload {
   }
 
   /** New volumes, beside the local disk or the boot volume, that end with their server, and sometimes one that other servers have, too. */
-  #mappings(shared: readonly string[]): readonly Readonly<Record<string, unknown>>[] {
+  #mappings(shared: readonly string[], boots: boolean): readonly Readonly<Record<string, unknown>>[] {
     const count = Math.floor(this.#volumesOf() * (VOLUMES_MAX + 1));
     const image = { source_type: "image", destination_type: "local", uuid: SIM_IMAGE, boot_index: 0 };
     const blank = { source_type: "blank", destination_type: "volume", volume_size: 1, delete_on_termination: true };
     const made = { ...image, destination_type: "volume", volume_size: 1, uuid: SIM_GLANCE_IMAGES[0] };
-    const root = { ...(this.#cloud.fillsVolumes ? made : image), delete_on_termination: true };
+    const root = { ...(boots ? made : image), delete_on_termination: true };
     const uuid = shared[Math.floor((this.#volumesOf() / SHARED_SHARE) * shared.length)];
     const further = uuid === undefined ? [] : [{ source_type: "volume", destination_type: "volume", uuid }];
     const volumes = [...Array.from({ length: count }, () => blank), ...further];
-    return volumes.length === 0 && !this.#cloud.fillsVolumes ? [] : [root, ...volumes];
+    return volumes.length === 0 && !boots ? [] : [root, ...volumes];
   }
 
   /** New ports, which end with their server, and sometimes one that a user has made. */

@@ -13,7 +13,7 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
   ...{ "fence-dropped": 39, "driver-deaf": 70, "move-sweep-blind": 32, "aborted-unheard": 22, "door-left-open": 33 },
   ...{ "silence-decides": 10, "unseen-is-fenced": 10, "hand-over-lies": 10, "file-not-kept": 10, "merged-unseen": 10 },
   ...{ "silent-source-is-left": 9, "switch-unbound": 8, "kept-guest-forgotten": 8, "attaching-forgotten": 62 },
-  ...{ "failed-pivot-is-kept": 14, "kept-guest-keeps-the-volume": 22 },
+  ...{ "kept-guest-keeps-the-volume": 22 },
 };
 /** Number of worlds after which the seed that has found a bug is worth noting. */
 const MANY_WORLDS = 4;
