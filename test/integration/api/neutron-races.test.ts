@@ -93,13 +93,8 @@ test("a server in ERROR gets its addresses, and loses a deleted port only when i
   await eventually("the end of the port", async () => (await ports()).length === 1);
 });
 
-test("a server that cannot be brought up to date at present is looked at again after delays that grow, and soon once it is deleted", async () => {
-  const id = await active([{ uuid: OWN_NETWORK }]);
-  const [port] = rig.networking.all();
-  await rig.cell("north").store.resetStatus([{ serverUuid: id, status: "ERROR" }]);
-  await rig.networking.deletePort(port!.id, null);
-  await rig.portNotes.openNotes([{ serverUuid: id, keptPorts: [], deletedPorts: [port!.id] }]);
-  await rig.portNotes.endServers([id]);
+/** A settler of its own, by a clock of its own. `looks` has the times at which it has looked at servers. */
+function timed() {
   let nowMs = 0;
   const looks: number[] = [];
   const { networking, portNotes: notes, store } = rig;
@@ -122,15 +117,45 @@ test("a server that cannot be brought up to date at present is looked at again a
     },
     { pollMs: 60_000 },
   );
-  for (; nowMs <= 20_000; nowMs += 1_000) await settler.settle();
+  const settleUntil = async (ms: number) => {
+    for (; nowMs <= ms; nowMs += 1_000) await settler.settle();
+  };
+  return { looks, settleUntil };
+}
+
+test("a server that cannot be brought up to date at present is looked at again after delays that grow, and soon once it is deleted", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }]);
+  const [port] = rig.networking.all();
+  await rig.cell("north").store.resetStatus([{ serverUuid: id, status: "ERROR" }]);
+  await rig.networking.deletePort(port!.id, null);
+  await rig.portNotes.openNotes([{ serverUuid: id, keptPorts: [], deletedPorts: [port!.id] }]);
+  await rig.portNotes.endServers([id]);
+  const { looks, settleUntil } = timed();
+  await settleUntil(20_000);
   expect(looks).toEqual([0, 2_000, 6_000, 14_000]);
-  for (; nowMs <= 70_000; nowMs += 1_000) await settler.settle();
+  await settleUntil(70_000);
   expect(looks.at(-1)).toBe(62_000);
   // Its ports do not wait until 126 s.
-  await store.cancel(id, "req-1");
-  await store.markDeleted([{ cell: "north", serverUuid: id }]);
-  for (; nowMs <= 90_000; nowMs += 1_000) await settler.settle();
+  await rig.store.cancel(id, "req-1");
+  await rig.store.markDeleted([{ cell: "north", serverUuid: id }]);
+  await settleUntil(90_000);
   expect(looks.at(-1)).toBe(90_000);
+});
+
+test("a server that is gone while a host may have a guest of it is looked at again after delays that grow, too", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }]);
+  const { store } = rig.cell("north");
+  store.guestsLeft = async (uuids) => uuids.map(() => true);
+  await rig.store.cancel(id, "req-1");
+  await rig.store.markDeleted([{ cell: "north", serverUuid: id }]);
+  await rig.portNotes.endServers([id]);
+  const { looks, settleUntil } = timed();
+  await settleUntil(20_000);
+  expect(looks).toEqual([0, 2_000, 6_000, 14_000]);
+  expect(rig.networking.all()).toHaveLength(1);
+  store.guestsLeft = async (uuids) => uuids.map(() => false);
+  await settleUntil(30_000);
+  expect(rig.networking.all()).toHaveLength(0);
 });
 
 test("a port that Neutron gives to a deleted server late, for a call that was given up before, is taken back", async () => {

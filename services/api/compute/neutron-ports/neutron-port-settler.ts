@@ -35,10 +35,14 @@ const SILENT_MS = 10_000;
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
 
-/** The ports that a server has by its own record. `gone`: no host can have a guest of it. `unknown`: look again later. */
+/**
+ * The ports that a server has by its own record. `gone`: no host can have a guest of it. `left`: it is gone, and a host may have a guest of it, perhaps for days: look again after a growing wait.
+ * `unknown`: look again soon.
+ */
 type ServersPorts =
   | { readonly kind: "gone" }
   | { readonly kind: "living"; readonly named: readonly string[]; readonly known: Known | null }
+  | { readonly kind: "left" }
   | { readonly kind: "unknown" };
 
 /**
@@ -161,6 +165,7 @@ export class NeutronPortSettler {
     if (!isEnded && this.#waits.isWaiting(key)) return;
     const ports = await this.#portsOf(serverUuid);
     if (ports.kind === "unknown") return;
+    if (ports.kind === "left") return this.#waits.wait(key, WAIT_MS);
     const named = ports.kind === "gone" ? [] : ports.named;
     // A call that has begun to change the ports since then has raised the version before, and its ports are left to it.
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
@@ -211,7 +216,7 @@ export class NeutronPortSettler {
     if (isCancelled && !isGone) return { kind: "unknown" };
     // A build that failed leaves a server without a host. It can never get one.
     const hasFailed = server !== null && server.status === "ERROR" && server.host === null && server.taskState === null;
-    if (isGone || hasFailed) return guestLeft ? { kind: "unknown" } : { kind: "gone" };
+    if (isGone || hasFailed) return { kind: guestLeft ? "left" : "gone" };
     if (server === null) return livingOf(record);
     if (server.status === "DELETED") return { kind: "unknown" };
     const named = server.spec.ports.map(({ portId }) => portId);
