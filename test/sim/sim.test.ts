@@ -18,7 +18,7 @@ const VOLUMES_RESTORED = 24;
 /** Worlds in which Cinder migrates volumes that servers use, and gives some migrations up. */
 const MIGRATED = [1, 3];
 /** Worlds in which Cinder fills boot volumes slowly, not at all, and after their conductor has died. */
-const REBUILT = [7, 8];
+const REBUILT = [7, 34];
 /** Worlds in which servers with ports are moved live and cold, rebuilt and shelved. */
 const WITH_PORTS = [8, 880_051];
 /** Worlds in which agents lie, also about hosts of others. */
