@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { beginOperationOn } from "../../rigs/begin-operation.ts";
@@ -219,6 +219,13 @@ test("detaching is refused for a volume that the server does not have, or that i
   expect((await detach(other, id)).json.badRequest.message).toBe(
     `Invalid volume: volume '${id}' status must be 'in-use'. Currently in 'detaching' status`,
   );
+});
+
+test("a volume is detached also if the settler confirms its attachment while the call looks at it", async () => {
+  const [server, id] = [await active(), await newVolume()];
+  await attached(server, id);
+  vi.spyOn(rig.volumes, "beginDetaching").mockResolvedValueOnce(false);
+  expect(await detach(server, id)).toEqual({ status: 202, json: null });
 });
 
 test("an attachment is updated from 2.85 on, and a volume is not replaced by another one", async () => {

@@ -41,12 +41,14 @@ export async function detachVolume(
   const taskId = randomUUID();
   const begin = () => volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId });
   if (!(await begin())) {
-    const now = await findAttachment(volumes, server, volumeId);
-    const isInUse = await confirmEnded(volumes, target.cell, now, deps.clock.now());
-    if (!(isInUse && (await begin())))
+    await confirmEnded(volumes, target.cell, await findAttachment(volumes, server, volumeId), deps.clock.now());
+    // The settler may have confirmed it since this call first asked, so it begins again in any case.
+    if (!(await begin())) {
+      const status = statusOf(await findAttachment(volumes, server, volumeId));
       throw badRequest(
-        `Invalid volume: volume '${volume.id}' status must be 'in-use'. Currently in '${statusOf(now)}' status`,
+        `Invalid volume: volume '${volume.id}' status must be 'in-use'. Currently in '${status}' status`,
       );
+    }
   }
   const detaching = { ...volume, attachment: { ...volume.attachment, phase: "detaching", taskId } as const };
   await beginAttachment({ ...deps, volumes }, context, target, detaching);
