@@ -38,6 +38,14 @@ test("a volume is not released for a failed request while the cell that had take
   expect(judge({}, { record })).toBe("attached");
 });
 
+test("a volume is released when the servers of a call were refused together, for which a scheduler deletes each in its cell before it fails the request", () => {
+  const record = { state: "failed", cell: "north" } as const;
+  const takenBack = { status: "DELETED", host: null, launchedAtMs: null } as const;
+  expect(judge(takenBack, { record })).toBe("release");
+  expect(judge(takenBack, { record, guestLeft: true })).toBe("wait");
+  expect(judge({ status: "BUILD", launchedAtMs: null }, { record })).toBe("wait");
+});
+
 test("a cell that does not answer, and a server that is not there yet or is deleted, release nothing", () => {
   expect(judge(null)).toBe("wait");
   expect(judge(null, { record: { state: "accepted", cell: null } })).toBe("wait");

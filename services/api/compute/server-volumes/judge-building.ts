@@ -18,8 +18,8 @@ export const hasNeverRun = (server: Pick<Server, "launchedAtMs"> | null): boolea
 
 /**
  * Judges a volume that was reserved for a new server. The server has it as soon as it was launched with it. It is released when the request
- * failed before any cell took it, or when its cell says that the server ended in ERROR on no host, from where nothing can be built again. A request fails also after a cell has taken it, if a restored
- * database has forgotten the server, whose guest may run with the volume: so that cell is asked, too.
+ * failed before any cell took it, or when its cell says that the server ended in ERROR on no host, from where nothing can be built again. A request fails also after a cell has taken it: when
+ * servers of one call are refused together, which deletes each in its cell first, and when a restored database has forgotten the server, whose guest may run with the volume. So that cell is asked, too.
  * Silence releases nothing. `look` is null if no cell was asked. `isOld`: the call that reserved the volume must have ended by now.
  */
 export function judgeBuilding(
@@ -30,10 +30,11 @@ export function judgeBuilding(
 ): BuildingVerdict {
   if (record === null) return isOld ? "close" : "wait";
   const server = look?.server ?? null;
-  if (record.state === "failed" && server === null)
+  const isNowhere = server === null || server.status === "DELETED";
+  if (record.state === "failed" && isNowhere)
     return record.cell === null || look?.guestLeft === false ? "release" : "wait";
   // The API database hears of a deletion soon, and then no host may have a guest before the volume is free.
-  if (server === null || server.status === "DELETED") return "wait";
+  if (isNowhere) return "wait";
   const { status, host, launchedAtMs, spec } = server;
   if (launchedAtMs !== null) return spec.volumes.some((volume) => volume.volumeId === volumeId) ? "attached" : "wait";
   return status === "ERROR" && host === null && look?.guestLeft === false ? "release" : "wait";
