@@ -10,7 +10,7 @@ import { printTimeLine } from "./anatomy/time-line.ts";
 import { measuredOf, ROUNDS, report } from "./measure.ts";
 
 const SERVERS = Number(process.env.BERTH_BENCH_SERVERS ?? 1_500);
-/** V8 compiles the last functions that are called often after some 12,000 boots: until then a boot takes some quarter more CPU. */
+/** V8 compiles the last functions that are called often after some 12,000 boots: until then a boot takes about a quarter more CPU. */
 const WARM_UP_ROUNDS = 8;
 const FUNCTIONS_SHOWN = 20;
 const PLACES_SHOWN = 25;
