@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../../../runtime/clock.ts";
+import { ManualClock } from "../../../../runtime/manual-clock.ts";
 import { eventually } from "../../../../test/rigs/eventually.ts";
 import { VolumeExtender } from "./volume-extender.ts";
 
@@ -50,4 +51,37 @@ test("an api that stops says which volumes it has not followed", async () => {
   held.resolve();
   await stopping;
   expect(left).toEqual(["volume-2: the api stops", "volume-3: the api stops"]);
+});
+
+test("a volume that the cell has not noted yet is looked at again, and one that is being detached is left", async () => {
+  const clock = new ManualClock();
+  const left: string[] = [];
+  let phase = "attaching";
+  const looks: string[] = [];
+  const cell = { name: "c-1", server: async () => ({ kind: "answer", value: { spec: { volumes: [] } } }) };
+  const deps = {
+    volumes: {
+      volumes: async ([id = ""]: readonly string[]) => {
+        looks.push(phase);
+        return [{ id, attachment: { serverUuid: "server-1", phase } }];
+      },
+      sizeGibOf: async () => 2,
+    },
+    store: { requests: async () => [{ cell: "c-1" }] },
+    ...{ cells: new Map([["c-1", cell]]), clock },
+    events: { volumeNotExtended: (_one: unknown, error: Error) => left.push(error.message) },
+  };
+  const extender = new VolumeExtender(deps as never);
+  extender.hear([event(1)], CALLER);
+  const lookUntil = (description: string, condition: () => boolean) =>
+    eventually(description, () => {
+      clock.advance(2_000);
+      return condition();
+    });
+  await lookUntil("the second look", () => looks.length >= 2);
+  phase = "detaching";
+  await lookUntil("the last look", () => looks.includes("detaching"));
+  await extender.stop();
+  expect(left).toEqual([]);
+  expect(looks.filter((one) => one === "detaching")).toHaveLength(1);
 });

@@ -115,7 +115,12 @@ export class VolumeExtender {
     const server = answer.value;
     const known = server?.spec.volumes.find((one) => one.volumeId === row.id);
     const sizeGib = await volumes.sizeGibOf(row.id);
-    if (server === null || known === undefined || sizeGib === null) return;
+    if (server === null || sizeGib === null) return;
+    if (known === undefined) {
+      if (row.attachment.phase === "detaching") return;
+      // Cinder knows of a new attachment before the cell has noted it.
+      throw new Fault(409, `Server ${serverUuid} is still being given volume ${row.id}; try again.`);
+    }
     const { isMultiattach, replacedBy, file } = known;
     const volume = { ...serverVolumeOf({ ...row, sizeGib }), isMultiattach, replacedBy, file };
     const target = { action: "extend_volume", record, cell, server };
