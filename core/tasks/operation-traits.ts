@@ -39,6 +39,8 @@ export interface OperationTraits {
   readonly newSpec: "requested" | "restored" | "with-volume" | "without-volume";
   /** The stages and ends at which the server gets its new spec. A move gives it when the destination starts. */
   readonly newSpecAt: readonly Target[];
+  /** The stages and ends at which the server gets its former spec again. A move gives it on the way back. */
+  readonly formerSpecAt: readonly Target[];
   /** A success ends the replacement of the operation's volume, which then has its own id alone. */
   readonly endsReplacement: boolean;
   readonly whenGivenUp: {
@@ -66,6 +68,7 @@ export const IN_PLACE = {
   migration: null,
   newSpec: "requested",
   newSpecAt: [],
+  formerSpecAt: [],
   endsReplacement: false,
   whenGivenUp: UNCHANGED,
   beginsStoredAs: null,
@@ -198,6 +201,13 @@ export const SWITCHING_VOLUME = {
   ...IN_PLACE,
   newSpec: "with-volume",
   newSpecAt: ["succeed", "lost"],
+} as const satisfies OperationTraits;
+
+/** The guest uses the file already, so the spec names it from the beginning, until the guest has gone back to its former file. */
+export const SWITCHED_VOLUME = {
+  ...SWITCHING_VOLUME,
+  newSpecAt: ["announcing", "succeed", "lost"],
+  formerSpecAt: ["give-up"],
 } as const satisfies OperationTraits;
 
 /** The spec has said so far that nobody knows which of two volumes the guest uses. If this does not end, it goes on saying so. */

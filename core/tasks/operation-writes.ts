@@ -91,7 +91,8 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   const { to } = transition;
   const fault = to === "give-up" || to === "lost" ? keptReason(transition.reason) : undefined;
   const status = ends ? statusAfter(facts, transition) : undefined;
-  const spec = to === "starting" ? facts.after : isWayBack(to) ? facts.before : specAtEnd(facts, to);
+  const isFormer = isWayBack(to) || OPERATIONS[facts.kind].formerSpecAt.includes(to);
+  const spec = to === "starting" ? facts.after : isFormer ? facts.before : specAtEnd(facts, to);
   return {
     status,
     taskState: ends ? null : taskStateOf(facts.kind, to as Stage),

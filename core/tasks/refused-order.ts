@@ -1,3 +1,4 @@
+import type { VolumeFile } from "../../proto/gen/berth/shared.ts";
 import { runsNow } from "../agent/runs-now.ts";
 import type { StopCause } from "../agent/stop-cause.ts";
 import type { Ask } from "./operation-routes.ts";
@@ -6,7 +7,13 @@ import type { Ask } from "./operation-routes.ts";
 export type GuestLook =
   | { readonly kind: "silent" }
   | { readonly kind: "absent" }
-  | { readonly kind: "found"; readonly state: string; readonly revision: number; readonly cause?: StopCause | null };
+  | {
+      readonly kind: "found";
+      readonly state: string;
+      readonly revision: number;
+      readonly cause?: StopCause | null;
+      readonly files?: readonly VolumeFile[];
+    };
 
 /**
  * The meaning of a refused order, judged by a look at the guest afterwards.

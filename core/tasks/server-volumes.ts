@@ -34,6 +34,12 @@ export const withoutReplacement = (volume: ServerVolume): ServerVolume =>
 /** The volume without the way in which a host reaches it, which is the affair of that host's driver alone, and may hold secrets. */
 export const withoutConnection = (volume: ServerVolume): ServerVolume => ({ ...volume, connection: "" });
 
+/** The volumes, of which these have other files. */
+export function volumesWithFiles(volumes: readonly ServerVolume[], files: readonly VolumeFile[]): ServerVolume[] {
+  const named = new Map(files.map(({ volumeId, file }) => [volumeId, file]));
+  return volumes.map((volume) => ({ ...volume, file: named.get(volume.volumeId) ?? volume.file }));
+}
+
 /** The files that a guest of the server must use, of those volumes of which snapshots were made while a guest used them. */
-export const filesOf = ({ volumes }: Pick<ServerSpec, "volumes">): VolumeFile[] =>
+export const filesOf = ({ volumes }: { readonly volumes: readonly ServerVolume[] }): VolumeFile[] =>
   volumes.filter(({ file }) => file !== "").map(({ volumeId, file }) => ({ volumeId, file }));

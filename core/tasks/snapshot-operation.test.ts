@@ -14,20 +14,22 @@ const SNAPSHOT = { snapshotId: "s", newFile: "present", fileToMerge: "", mergeTa
 const items = [{ provider: providerOf(0), resourceClass: "VCPU", amount: 1 }];
 type Answer = "done" | "failed" | "gone" | "host-fenced";
 
-function worldOf(kind: "snapshot-volume" | "merge-volume"): OperationWorld {
+type Kind = "snapshot-volume" | "resume-snapshot" | "merge-volume";
+
+function worldOf(kind: Kind): OperationWorld {
   const before = serverSpec(1, { volumes: [FORMER] });
-  const volume = kind === "snapshot-volume" ? PRESENT : FORMER;
+  const volume = kind === "merge-volume" ? FORMER : PRESENT;
   const value = {
     ...{ kind, statusBefore: "ACTIVE", before, selections: [], destination: undefined, migrationUuid: "" },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
     ...{ fenceWaived: false, rescueImage: undefined, volume, snapshot: SNAPSHOT },
   };
-  const server = kind === "snapshot-volume" ? { ...before, volumes: [PRESENT] } : before;
+  const server = kind === "merge-volume" ? before : { ...before, volumes: [PRESENT] };
   return { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
 }
 
 /** The write after an answer at a stage. */
-function writeAfter(kind: "snapshot-volume" | "merge-volume", stage: Stage, answer: Answer) {
+function writeAfter(kind: Kind, stage: Stage, answer: Answer) {
   const world = worldOf(kind);
   const position = { taskId: TASK, stage, step: 2, selection: 0, signal: null, revision: 1, reason: "" } as const;
   const asked = beginOperation(world, position, []);
@@ -57,6 +59,31 @@ describe("a snapshot of a volume that a guest uses", () => {
     ["denying", "gone", ["denying", null, null]],
   ] as const)("that is %s goes on when its host or Cinder is %s", (stage, answer, written) => {
     expect(writeAfter("snapshot-volume", stage, answer)).toEqual(written);
+  });
+
+  test.each([
+    ["announcing", "done", ["success", "ACTIVE", ["present"]]],
+    ["announcing", "failed", ["returning", null, null]],
+    ["announcing", "gone", ["announcing", null, null]],
+    ["returning", "done", ["denying", null, null]],
+    ["returning", "host-fenced", ["error", "ERROR", ["present"]]],
+    ["denying", "done", ["error", "ACTIVE", ["former"]]],
+  ] as const)(
+    "and that a database has forgotten, at %s, goes on when its host or Cinder is %s",
+    (stage, answer, written) => {
+      expect(writeAfter("resume-snapshot", stage, answer)).toEqual(written);
+    },
+  );
+
+  test("and that a database has forgotten has its file in the spec as soon as it goes on", () => {
+    const spec = serverSpec(1, { volumes: [FORMER] });
+    const home = { host: "host-0", attemptId: "b/0", status: "ACTIVE", taskState: null, revision: 1 };
+    const planned = planOperation({
+      ...{ taskId: TASK, kind: "resume-snapshot", holding: null, volume: PRESENT, snapshot: SNAPSHOT },
+      server: { uuid: spec.uuid, spec, ...home } as never,
+    });
+    const server = { spec: { volumes: [{ file: "present" }] }, taskState: "snapshotting_volume" };
+    expect(planned).toMatchObject({ begin: { write: { stage: "announcing", server } } });
   });
 
   test.each([

@@ -30,6 +30,7 @@ import {
   REPLACING_VOLUME_UNCONFIRMED,
   SETTLING_VOLUME,
   STATING_VOLUME,
+  SWITCHED_VOLUME,
   SWITCHING_VOLUME,
 } from "./operation-traits.ts";
 
@@ -40,6 +41,9 @@ const SETTLES = {
   finalStatus: "as-before",
   taskStates: { any: "settling_volume" },
 } as const satisfies OperationCourse & { readonly verb: null };
+
+/** A host has reported that its guest writes to the new file of a snapshot, of which a restored database knows nothing: the snapshot goes on from there. */
+const SWITCHED: typeof SWITCHING = new Map([...SWITCHING].filter(([stage]) => stage !== "switching"));
 
 /** The operations that change a volume of a server. */
 export const VOLUME_KINDS = {
@@ -129,6 +133,15 @@ export const VOLUME_KINDS = {
     route: SWITCHING,
     verb: null,
     allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
+    finalStatus: "as-before",
+    taskStates: { any: "snapshotting_volume" },
+  },
+  // Conductors begin it for a guest that runs, whatever its server's status is.
+  "resume-snapshot": {
+    ...SWITCHED_VOLUME,
+    route: SWITCHED,
+    verb: null,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SOFT_DELETED", "ERROR"],
     finalStatus: "as-before",
     taskStates: { any: "snapshotting_volume" },
   },

@@ -37,7 +37,13 @@ export interface GuestOrder {
         readonly snapshot: VolumeSnapshot;
         readonly step: SnapshotStep;
       }
-    | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
+    /** `files` are those to which the guest writes as far as the cell's database knows; null if the conductor does not say so. */
+    | {
+        readonly kind: "hand-off";
+        readonly order: HandOffOrder;
+        readonly timeoutMs: number;
+        readonly files: readonly VolumeFile[] | null;
+      };
   /** The files that the guest must use for its volumes when it runs. Those of volumes that are not named stay what they are. */
   readonly files: readonly VolumeFile[];
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
@@ -144,7 +150,7 @@ export function orderOfHandOff(message: HandOff): GuestOrder {
   const order = { ...name, toHost, toAttemptId, live, force, listensAt, orderId };
   const asked = message.timeoutMs > 0 ? message.timeoutMs : HAND_OFF_TIMEOUT_MS_MAX;
   const timeoutMs = Math.min(asked, HAND_OFF_TIMEOUT_MS_MAX);
-  const work = { kind: "hand-off", order, timeoutMs } as const;
+  const work = { kind: "hand-off", order, timeoutMs, files: message.files?.files ?? null } as const;
   return { name, id: orderId, revision, work, files: [], goal: "stopped", answer: answering(message) };
 }
 

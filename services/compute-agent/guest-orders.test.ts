@@ -53,6 +53,7 @@ const handOff = (order: number, force = false) =>
       orderId: `o/${order}${force ? "/forced" : ""}`,
       revision: order,
       timeoutMs: 0,
+      files: undefined,
     },
     stream,
   );

@@ -2,9 +2,9 @@ import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
-import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
+import { filesOf } from "../../core/tasks/server-volumes.ts";
 import type { HandOff, PortDevices, Power, Start } from "../../proto/gen/berth/agent.ts";
-import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { GuestInterface, ServerVolume, VolumeFile } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
@@ -20,6 +20,7 @@ import { type GuestName, type GuestState, JournalError } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 import { portDevicesOf } from "./port-devices-of.ts";
 import { readPowerOrder } from "./read-power-order.ts";
+import { volumesAfterOrder } from "./volumes-after-order.ts";
 
 /** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
@@ -182,7 +183,7 @@ export class GuestOrders {
       if (!isDone || error instanceof CalledOffError || (await this.#mayStandStill(order))) throw error;
     }
     const by = order.work.kind === "start" ? {} : { orderId: order.id };
-    await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesOfGuest(order, guest) });
+    await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesAfterOrder(order, guest) });
   }
 
   /** A guest that is not on the host has no volume. One that is there without the journal's knowledge is asked, and is not recorded. */
@@ -203,6 +204,7 @@ export class GuestOrders {
     const { name, work } = order;
     if (order.files.length > 0) await this.#useFiles(order, signal);
     if (work.kind === "hand-off") {
+      await this.#checkFiles(order, guest, work.files, signal);
       const tell = this.#tellProgress(order);
       await this.#call("handing over", work.timeoutMs, signal, name, (raised) =>
         driver.handOff(work.order, raised, tell),
@@ -257,11 +259,35 @@ export class GuestOrders {
 
   /** A guest that cannot have the files of its server's volumes is not started: it would lack what was written to them, or write to what another one needs. */
   async #useFiles({ name, files, goal }: GuestOrder, signal: AbortSignal): Promise<void> {
-    if (goal === null || !runsNow(goal)) return;
+    if (goal !== null && runsNow(goal)) await this.#lookAtFiles(name, files, signal);
+  }
+
+  async #lookAtFiles(name: GuestName, files: readonly VolumeFile[], signal: AbortSignal): Promise<void> {
     const { driver } = this.#deps;
     const use = (raised: AbortSignal) =>
       driver.useFiles?.(name, files, raised) ?? Promise.reject(new Error(NO_VOLUME_SNAPSHOTS));
     await this.#call("a look at a guest's volumes", POWER_TIMEOUT_MS, signal, name, use);
+  }
+
+  /**
+   * Rejects if the guest writes to a file of which the cell's database does not know, since the next guest would start without what was written to it: the database has been restored. A
+   * database that is ahead of the guest, since the host was forced down meanwhile, names a file that refers to the guest's one.
+   */
+  async #checkFiles(
+    { name }: GuestOrder,
+    guest: ExistingGuest,
+    known: readonly VolumeFile[] | null,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const { volumeId, file } of filesOf({ volumes: guest.volumes ?? [] })) {
+      const named = known?.find((one) => one.volumeId === volumeId);
+      if (named === undefined || named.file === file) continue;
+      if (named.file === "")
+        throw new Error(
+          `the guest writes to the file ${file} of volume ${volumeId}, of which the cell's database does not know. Nothing was changed: see docs/cinder.md`,
+        );
+      await this.#lookAtFiles(name, [named], signal);
+    }
   }
 
   /** Gives the guest its server's interfaces before it starts. It starts all the same when that fails, since it may be needed without them. */
@@ -338,15 +364,6 @@ export class GuestOrders {
     const entry = this.#deps.store.guest(name.host, name.attemptId);
     return entry === undefined || entry.state === "building" || entry.state === "failed" ? null : entry;
   }
-}
-
-/** The guest's volumes after the order, if it changes them. */
-function volumesOfGuest(
-  { work }: GuestOrder,
-  { volumes = [] }: ExistingGuest,
-): { readonly volumes?: readonly ServerVolume[] } {
-  if (work.kind !== "attach" && work.kind !== "detach") return {};
-  return { volumes: volumesAfter(volumes, work.kind === "attach", withoutConnection(work.volume)) };
 }
 
 /** Verbs by which a guest's memory is saved or loaded. */

@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import type { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
+import { filesOf } from "../../core/tasks/server-volumes.ts";
 import { type Guest, GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -303,5 +304,6 @@ function listedGuest(store: GuestStore, entry: GuestEntry): Guest {
     state: isSettling ? GuestState.GUEST_STATE_BUILDING : attemptReportOf(entry).state,
     revision: store.revisionOf(entry.host, entry.attemptId),
     stopCause: isSettling || entry.state !== "stopped" ? "" : (entry.cause ?? ""),
+    files: entry.state === "failed" ? [] : filesOf({ volumes: entry.volumes ?? [] }),
   };
 }

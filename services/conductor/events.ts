@@ -66,10 +66,8 @@ export class ConductorEvents {
   }
 
   hostsDown(hosts: readonly string[]): void {
-    this.#logger.warn(
-      { hosts: hosts.slice(0, 20), count: hosts.length },
-      "hosts are down, because no conductor has heard from their agents lately",
-    );
+    const shown = { hosts: hosts.slice(0, 20), count: hosts.length };
+    this.#logger.warn(shown, "hosts are down, because no conductor has heard from their agents lately");
   }
 
   /** The unseen hosts that stay up because of the limit. The list is normally empty. */
@@ -122,10 +120,8 @@ export class ConductorEvents {
 
   /** A server went to ERROR, because a restored database does not know the order that halted its guest. */
   serverUncertain({ serverUuid, host }: FoundGuest, fault: string): void {
-    this.#logger.error(
-      { server: serverUuid, host, fault },
-      "a halted guest is not started, because its server may run elsewhere: do what the fault says",
-    );
+    const meaning = "a halted guest is not started, because its server may run elsewhere: do what the fault says";
+    this.#logger.error({ server: serverUuid, host, fault }, meaning);
   }
 
   /** This number of guests of unknown servers must wait until others have been destroyed. */
@@ -145,10 +141,13 @@ export class ConductorEvents {
   }
 
   revisionRaised(serverUuid: string, revision: number): void {
-    this.#logger.warn(
-      { server: serverUuid, revision },
-      "a guest has obeyed a later order than its server's row knew, so the revision of the row was raised",
-    );
+    const meaning = "a guest has obeyed a later order than its server's row knew, so the row's revision was raised";
+    this.#logger.warn({ server: serverUuid, revision }, meaning);
+  }
+
+  snapshotResumed({ serverUuid, host }: FoundGuest, file: string): void {
+    const meaning = "a guest writes to the file of a snapshot that the database has forgotten; the snapshot goes on";
+    this.#logger.warn({ server: serverUuid, host, file }, meaning);
   }
 
   guestMissing(serverUuid: string, host: string, status: string): void {

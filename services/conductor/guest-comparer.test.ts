@@ -49,6 +49,7 @@ function setUp(unknownDestroysPerMinute = 10) {
     events,
     streamOf: () => null,
     stopServer: async () => {},
+    resumeSnapshot: async () => true,
     ports,
     interfaces,
   });
@@ -118,7 +119,13 @@ test("counts unknown guests that wait for their turn until they are gone or thei
     const compared = comparer.compare(connection, host);
     await eventually("the question", () => sent.length === questions);
     const guests = servers.map((server) => ({
-      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0, stopCause: "" },
+      ...{
+        serverUuid: serverId(server),
+        attemptId: `${numbered(0xe, server)}/0`,
+        revision: 0,
+        stopCause: "",
+        files: [],
+      },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
     comparer.listed({ host, query: hostRequestOf(sent.at(-1)), guests }, connection);
@@ -170,7 +177,13 @@ function knowing(incarnation: string) {
     const asked = () => told.filter(({ body }) => body?.$case === "listGuests");
     await eventually("the question", () => asked().length === questions);
     const guests = servers.map((server) => ({
-      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0, stopCause: "" },
+      ...{
+        serverUuid: serverId(server),
+        attemptId: `${numbered(0xe, server)}/0`,
+        revision: 0,
+        stopCause: "",
+        files: [],
+      },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
     comparer.listed({ host: "host-0", query: hostRequestOf(asked().at(-1)), guests }, connection);
@@ -303,6 +316,7 @@ test("refuses a list with a guest whose id the database cannot store", async () 
     state: GuestState.GUEST_STATE_RUNNING,
     revision: 0,
     stopCause: "",
+    files: [],
   };
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists impossible guests of host-0");

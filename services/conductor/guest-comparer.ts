@@ -219,7 +219,7 @@ export class GuestComparer {
     }
     await this.afterHello(connection, host);
     const incarnation = this.incarnationOf(connection, host);
-    await this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation });
+    await this.#settler.settle(foundGuest(host, guest), knowledgeOf(guest, incarnation));
   }
 
   lost(connection: AgentConnection): void {
@@ -270,7 +270,7 @@ export class GuestComparer {
     const attemptIds = guests.map(({ attemptId }) => attemptId);
     this.#settler.onlyThere(host, attemptIds);
     const gone = await Promise.all(
-      guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
+      guests.map((guest) => this.#settler.settle(foundGuest(host, guest), knowledgeOf(guest, incarnation))),
     );
     return guests.filter((_, index) => gone[index] !== true);
   }
@@ -288,6 +288,8 @@ export class GuestComparer {
 }
 
 type Remaining = ComparedHost["remaining"];
+
+const knowledgeOf = ({ revision, files }: Guest, incarnation: string) => ({ revision, incarnation, files });
 
 export function foundGuest(host: string, { serverUuid, attemptId, state, stopCause: cause }: Guest): FoundGuest {
   const states = {

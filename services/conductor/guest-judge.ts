@@ -1,6 +1,7 @@
 import type { DoomedGuest, GuestVerdict, ServerAttempt, UncertainServer } from "../../core/stores/cell/quarantine.ts";
 import { describeForgottenOrder, describeOtherGuest } from "../../core/tasks/describe-forgotten-order.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { VolumeFile } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
@@ -12,7 +13,10 @@ import { WaitingGuests } from "./waiting-guests.ts";
 const MINUTE_MS = 60_000;
 
 /** The facts about a guest in a comparison, in addition to its name. */
-export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
+export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation"> & {
+  /** The files to which the guest writes, as far as its host has them by name; none if absent. */
+  readonly files?: readonly VolumeFile[];
+};
 
 /**
  * Whether a halted guest may be started. `uncertain`: its server went to ERROR instead. `undecided`: it must not be started, and the next
@@ -118,7 +122,11 @@ export class GuestJudge {
    * No guest is started beside another one in quarantine, whatever the row says: an action of the server's owner may have raised the row above
    * the forgotten order. Rejects when the conductor stops.
    */
-  async judgeStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<StartVerdict> {
+  async judgeStart(
+    guest: FoundGuest,
+    { revision, incarnation }: Pick<FoundKnowledge, "revision" | "incarnation">,
+    known: number,
+  ): Promise<StartVerdict> {
     if (await this.#isForgotten(guest, { revision, incarnation }, known))
       return this.#markUncertain(guest, revision, describeForgottenOrder(guest, revision, known));
     if (!(await this.isBesideQuarantined(guest))) return "start";
@@ -131,7 +139,11 @@ export class GuestJudge {
   }
 
   /** Whether the guest has obeyed an order that the database has lost, and its host was not compared with this database before. */
-  async #isForgotten({ host }: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<boolean> {
+  async #isForgotten(
+    { host }: FoundGuest,
+    { revision, incarnation }: Pick<FoundKnowledge, "revision" | "incarnation">,
+    known: number,
+  ): Promise<boolean> {
     if (revision <= known) return false;
     return incarnation !== (await this.#commits.answered("incarnation", this.#incarnation, host));
   }

@@ -40,7 +40,8 @@ export class GuestLooker {
   async look(name: LookedAt): Promise<GuestLook> {
     const found = await this.#find(name);
     if (found === "silent" || found === "absent") return { kind: found };
-    return { kind: "found", state: found.state, revision: found.revision, cause: found.cause ?? null };
+    const { state, revision, cause = null, files } = found;
+    return { kind: "found", state, revision, cause, files };
   }
 
   /** Decides whether a task may have the guest destroyed. A guest that is not there may be destroyed. Rejects when the conductor stops. */
@@ -70,6 +71,6 @@ export class GuestLooker {
     const guest = guests.find((one) => one.serverUuid === serverUuid && one.attemptId === attemptId);
     if (guest === undefined) return "absent";
     const incarnation = this.#comparer.incarnationOf(connection, host);
-    return { ...foundGuest(host, guest), revision: guest.revision, incarnation };
+    return { ...foundGuest(host, guest), revision: guest.revision, incarnation, files: guest.files };
   }
 }

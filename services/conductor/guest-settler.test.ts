@@ -57,11 +57,14 @@ function settlerOf(
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },
   };
   const stopServer = async () => undefined;
+  const resumeSnapshot = async () => true;
   const ports = { bindHome };
   const looked: unknown[] = [];
   const interfaces = { look: (...asked: unknown[]) => void looked.push(asked) };
   return {
-    settler: new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, stopServer }),
+    settler: new GuestSettler({
+      ...{ store, commits, judge, ports, interfaces, clock, events, streamOf, stopServer, resumeSnapshot },
+    }),
     ...{ raised, judged, looked },
   };
 }

@@ -55,6 +55,7 @@ export class GuestSettler {
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
   readonly #stopServer: (guest: FoundGuest) => Promise<void>;
+  readonly #resumeSnapshot: (guest: FoundGuest, found: FoundKnowledge) => Promise<boolean>;
   readonly #homes: SharedStep<string, Home | null>;
   readonly #forcedDown: SharedStep<string, boolean>;
   /** The files that guests of servers must use for their volumes. */
@@ -78,6 +79,8 @@ export class GuestSettler {
     readonly streamOf: (host: string) => AgentStream | null;
     /** Stops a server whose guest stopped without an order (`ServerStopper`). */
     readonly stopServer: (guest: FoundGuest) => Promise<void>;
+    /** Begins a snapshot again that the database has forgotten (`SnapshotResumer`). */
+    readonly resumeSnapshot: (guest: FoundGuest, found: FoundKnowledge) => Promise<boolean>;
   }) {
     const { store } = options;
     this.#commits = options.commits;
@@ -88,6 +91,7 @@ export class GuestSettler {
     this.#events = options.events;
     this.#streamOf = options.streamOf;
     this.#stopServer = options.stopServer;
+    this.#resumeSnapshot = options.resumeSnapshot;
     this.#forcedDown = new SharedStep(async (hosts) => {
       const sightings = await store.sightings([...new Set(hosts)]);
       const forcedDown = new Set(sightings.filter((one) => one.forcedDown).map(({ name }) => name));
@@ -120,6 +124,8 @@ export class GuestSettler {
     if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
     if (found !== null && !(await this.#isDecided(guest, home, fate, found))) return false;
+    // The revision of the row shows that the database has forgotten something. So it stays what it is until this was looked into.
+    if (found !== null && !(await this.#hasResumed(guest, home, found))) return false;
     const revision = await this.#revisionFor(guest, home, fate, found?.revision ?? 0);
     if (fate === "leave") {
       if (found !== null && home !== null) this.#interfaces.look(guest, home, found.revision);
@@ -185,6 +191,13 @@ export class GuestSettler {
     const verdict = await this.#judge.judgeStart(guest, { ...found, revision }, home?.revision ?? 0);
     if (verdict === "undecided") this.#undecided.add(key);
     return verdict === "start";
+  }
+
+  /** False if the next comparison has to look again. */
+  async #hasResumed(guest: FoundGuest, home: Home | null, found: FoundKnowledge): Promise<boolean> {
+    const isAtHome = home?.host === guest.host && home.attemptId === guest.attemptId;
+    if ((found.files ?? []).length === 0 || !isAtHome || hasOpenTask(home)) return true;
+    return this.#resumeSnapshot(guest, found);
   }
 
   /**

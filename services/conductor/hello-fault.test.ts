@@ -8,6 +8,7 @@ const guest: Guest = {
   state: GuestState.GUEST_STATE_RUNNING,
   revision: 1,
   stopCause: "",
+  files: [],
 };
 const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello => ({
   agentId,

@@ -110,13 +110,13 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);
-    case "hand-over": {
-      const destination = destinationOf(facts, effect.selection);
-      const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
-      const live = isLiveMove(facts.kind);
-      const value = { ...name, ...to, live, force: effect.force, orderId, revision, timeoutMs, listensAt };
-      return { body: { $case: "handOff", value } };
-    }
+    case "hand-over":
+      return {
+        body: {
+          $case: "handOff",
+          value: { ...name, ...handOver(facts, effect), orderId, revision, timeoutMs, listensAt },
+        },
+      };
     case "start-destination":
     case "start-source":
       return power(facts.pauses ? "pause" : "start");
@@ -160,6 +160,14 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     default:
       return ask satisfies never;
   }
+}
+
+/** Who gets the guest, and how, with the files to which it writes as far as the database knows. */
+function handOver(facts: OperationFacts, { selection, force }: AskEffect) {
+  const destination = destinationOf(facts, selection);
+  const to = { toHost: destination?.host ?? "", toAttemptId: destination?.attemptId ?? "" };
+  const files = facts.before.volumes.map(({ volumeId, file }) => ({ volumeId, file }));
+  return { ...to, live: isLiveMove(facts.kind), force, files: { files } };
 }
 
 /** The operation's volume with the way to it. A volume that is connected again in the end has its own id alone, whichever of two it is by then. */

@@ -190,7 +190,7 @@ export class OrderBinding {
       serverUuid: before.uuid,
       volume,
       snapshot,
-      work: this.#facts.kind === "snapshot-volume" ? "creating" : "deleting",
+      work: this.#facts.kind === "merge-volume" ? "deleting" : "creating",
     } as const;
     switch (ask) {
       case "switch-volume":

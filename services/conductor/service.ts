@@ -20,7 +20,7 @@ import { EventPublisher } from "./event-publisher.ts";
 import { ConductorEvents } from "./events.ts";
 import { FencedRelease } from "./fenced-release.ts";
 import { GuestComparer } from "./guest-comparer.ts";
-import { GuestJudge } from "./guest-judge.ts";
+import { type FoundKnowledge, GuestJudge } from "./guest-judge.ts";
 import { GuestLooker } from "./guest-looker.ts";
 import { GuestSettler } from "./guest-settler.ts";
 import { HomePorts } from "./home-ports.ts";
@@ -33,6 +33,7 @@ import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { ResizeConfirmer } from "./resize-confirmer.ts";
 import { ServerStopper } from "./server-stopper.ts";
 import type { ConductorSettings } from "./settings.ts";
+import { SnapshotResumer } from "./snapshot-resumer.ts";
 import { StepCommitter } from "./step-committer.ts";
 import { TaskIntake } from "./task-intake.ts";
 import { TaskReleaser } from "./task-releaser.ts";
@@ -147,10 +148,13 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const streamOf = (host: string) => registry.streamOf(host);
   const judge = new GuestJudge({ store, commits, clock, events, settings });
   const stopServer = (guest: FoundGuest) => new ServerStopper({ store, looker: guests, commits, events }).stop(guest);
+  const resumer = () => new SnapshotResumer({ store, judge, looker: guests, commits, events });
+  const resumeSnapshot = (guest: FoundGuest, found: FoundKnowledge) => resumer().resume(guest, found);
   const needs = new NeighbourNeeds(deps, settings);
   const ports = new HomePorts({ networking: deps.networking ?? null, needs, store, commits, clock, events });
   const interfaces = new InterfaceCompleter({ store, clock, events, streamOf });
-  const settler = new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, stopServer });
+  const told = { stopServer, resumeSnapshot };
+  const settler = new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, ...told });
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
   const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
@@ -162,9 +166,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
   const releaser = new TaskReleaser({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
-    store,
-    ...{ commits, clock, events, settings },
-    ...{ releaser, streamOf, needs },
+    ...{ store, commits, clock, events, settings, releaser, streamOf, needs },
     arrivals: () => registry.arrivals,
     arrivalOf: (host: string) => registry.connectionOf(host)?.arrival ?? null,
     guests,

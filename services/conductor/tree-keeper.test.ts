@@ -55,6 +55,7 @@ function setUp() {
     events,
     streamOf: () => null,
     stopServer: async () => {},
+    resumeSnapshot: async () => true,
     ports,
     interfaces,
   });

@@ -164,6 +164,11 @@ export interface Guest {
   revision: number;
   /** For a guest that stopped without an order: "shut-down", "crashed", "host-restarted" or "halted-with-host". Otherwise empty. */
   stopCause: string;
+  /**
+   * The files to which the guest writes, of those volumes for which it was given one by name (`ServerVolume.file`): at home and at rest, the server's spec
+   * names the same ones. Empty from an agent of an older version.
+   */
+  files: VolumeFile[];
 }
 
 /**
@@ -360,6 +365,15 @@ export interface HandOff {
    * when the conductor could not learn it.
    */
   listensAt: string;
+  /**
+   * All volumes of the server with the files to which the guest writes as far as the cell's database knows (`ServerVolume.file`). A guest that writes to a file
+   * of which the database does not know is not handed over, since the next guest would start without it. Absent from a conductor of an older version.
+   */
+  files: VolumeFiles | undefined;
+}
+
+export interface VolumeFiles {
+  files: VolumeFile[];
 }
 
 /** How far a hand-over has come, sent to the conductors that ordered it about once a second. Nothing depends on it. */
@@ -1609,7 +1623,7 @@ export const Compared: MessageFns<Compared> = {
 };
 
 function createBaseGuest(): Guest {
-  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "" };
+  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "", files: [] };
 }
 
 export const Guest: MessageFns<Guest> = {
@@ -1628,6 +1642,9 @@ export const Guest: MessageFns<Guest> = {
     }
     if (message.stopCause !== "") {
       writer.uint32(42).string(message.stopCause);
+    }
+    for (const v of message.files) {
+      VolumeFile.encode(v!, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -1685,6 +1702,14 @@ export const Guest: MessageFns<Guest> = {
             message.stopCause = reader.string();
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.files.push(VolumeFile.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1707,6 +1732,7 @@ export const Guest: MessageFns<Guest> = {
     message.state = object.state ?? 0;
     message.revision = object.revision ?? 0;
     message.stopCause = object.stopCause ?? "";
+    message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
     return message;
   },
 };
@@ -3179,6 +3205,7 @@ function createBaseHandOff(): HandOff {
     revision: 0,
     timeoutMs: 0,
     listensAt: "",
+    files: undefined,
   };
 }
 
@@ -3216,6 +3243,9 @@ export const HandOff: MessageFns<HandOff> = {
     }
     if (message.listensAt !== "") {
       writer.uint32(90).string(message.listensAt);
+    }
+    if (message.files !== undefined) {
+      VolumeFiles.encode(message.files, writer.uint32(98).fork()).join();
     }
     return writer;
   },
@@ -3321,6 +3351,14 @@ export const HandOff: MessageFns<HandOff> = {
             message.listensAt = reader.string();
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.files = VolumeFiles.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3349,6 +3387,64 @@ export const HandOff: MessageFns<HandOff> = {
     message.revision = object.revision ?? 0;
     message.timeoutMs = object.timeoutMs ?? 0;
     message.listensAt = object.listensAt ?? "";
+    message.files = (object.files !== undefined && object.files !== null)
+      ? VolumeFiles.fromPartial(object.files)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseVolumeFiles(): VolumeFiles {
+  return { files: [] };
+}
+
+export const VolumeFiles: MessageFns<VolumeFiles> = {
+  encode(message: VolumeFiles, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.files) {
+      VolumeFile.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): VolumeFiles {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVolumeFiles();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.files.push(VolumeFile.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<VolumeFiles>): VolumeFiles {
+    return VolumeFiles.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<VolumeFiles>): VolumeFiles {
+    const message = createBaseVolumeFiles();
+    message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
     return message;
   },
 };

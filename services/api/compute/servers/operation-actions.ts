@@ -47,6 +47,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "swap-volume": ["swap_volume", "compute_swap_volume"],
   "swap-volume-unconfirmed": ["swap_volume", "compute_swap_volume"],
   "snapshot-volume": null,
+  "resume-snapshot": null,
   "merge-volume": null,
   // Nova has nothing of the kind.
   "reconnect-volume-unconfirmed": ["settle_volume", "compute_settle_volume"],
