@@ -198,7 +198,7 @@ export class QemuGuest {
 
   /** A connection to the guest's QEMU, or null when none runs. Rejects with a QmpError when QEMU runs and does not answer. */
   monitor(): Promise<QmpClient | null> {
-    if (this.#client !== null && !this.#client.isClosed) return Promise.resolve(this.#client);
+    if (this.#client?.isClosed === false) return Promise.resolve(this.#client);
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = null;
     });
@@ -206,6 +206,8 @@ export class QemuGuest {
   }
 
   async state(): Promise<RunState> {
+    // To find no process, all processes of the machine are looked through, so this is done once.
+    if (this.#client?.isClosed !== false && this.process() === null) return "absent";
     try {
       const client = await this.monitor();
       if (client === null) return this.process() === null ? "absent" : "starting";

@@ -3,6 +3,9 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { GUEST_FILES } from "./virtual-machine.ts";
 
+/** What Linux adds to the name of a directory that was removed. */
+const REMOVED = " (deleted)";
+
 /** A process that still exists and was not replaced by another one with its id. */
 export interface RunningQemu {
   readonly pid: number;
@@ -32,10 +35,12 @@ export function isRunning(qemu: RunningQemu): boolean {
 }
 
 function lookAt(pid: number, dir: string): RunningQemu | null {
-  const startTime = startTimeOf(pid);
-  if (startTime === null) return null;
   try {
-    if (dirOf(readlinkSync(`/proc/${pid}/cwd`)) !== dir) return null;
+    // Linux tells the directory in a fraction of the time that the start time takes, and most processes of the machine are in other directories.
+    if (!isIn(pid, dir)) return null;
+    const startTime = startTimeOf(pid);
+    // The process may have been replaced since the first look, so what the start time belongs to is looked at after it.
+    if (startTime === null || !isIn(pid, dir)) return null;
     const [command = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return command.includes("qemu-system") ? { pid, startTime } : null;
   } catch (error) {
@@ -43,8 +48,10 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
   }
 }
 
+const isIn = (pid: number, dir: string): boolean => dirOf(readlinkSync(`/proc/${pid}/cwd`)) === dir;
+
 /** The directory that a link in /proc names. Linux marks one that was removed. */
-const dirOf = (link: string): string => link.replace(/ \(deleted\)$/, "");
+const dirOf = (link: string): string => (link.endsWith(REMOVED) ? link.slice(0, -REMOVED.length) : link);
 
 /** A QEMU of this machine, whoever started it. */
 export interface SeenQemu {
