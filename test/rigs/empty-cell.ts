@@ -6,7 +6,7 @@ import { emptyTables } from "./empty-tables.ts";
 export async function emptyCellTables(pool: Pool): Promise<void> {
   await emptyTables(pool, [
     ...["agents", "hosts", "conductors", "servers", "tasks", "attempts", "migrations", "transfer_progress"],
-    ...["plugged_ports", "group_members"],
+    ...["plugged_ports", "group_members", "compared_hosts", "quarantined_guests", "closed_tasks", "unusual_servers"],
   ]);
   await emptyLedgerTables(pool);
 }
