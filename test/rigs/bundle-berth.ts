@@ -9,6 +9,8 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
 /** The commands of a cloud's processes. Their compiled code is kept, so that not each of them compiles it again. */
 const COMPILED = [["cell", "add"], ["compute-agent"], ["conductor"], ["scheduler"], ["api"]] as const;
+/** The file of TypeBox's validation in the directory of a bundle. */
+const VALIDATION = "cli/validation.js";
 
 /**
  * Bundles the `berth` of this working tree with its dependencies into `dir`, which must be empty, and returns the path of the launcher. A service that is
@@ -20,7 +22,7 @@ export async function bundleBerth(dir: string): Promise<string> {
     input: join(ROOT, "cli/main.ts"),
     platform: "node",
     logLevel: "warn",
-    plugins: [keepPlaces, takeBuiltinHttp],
+    plugins: [keepPlaces, takeBuiltinHttp, takeValidation(join(dir, VALIDATION))],
   });
   await bundle.write({
     dir: join(dir, "cli"),
@@ -30,6 +32,7 @@ export async function bundleBerth(dir: string): Promise<string> {
     sourcemapExcludeSources: true,
   });
   await bundle.close();
+  await bundleValidation(dir);
   writeFileSync(join(dir, "package.json"), '{"type":"module"}\n');
   writeFileSync(join(dir, "cli/main.js"), 'process.setSourceMapsEnabled(true);\nawait import("./bundled.js");\n');
   symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
@@ -39,8 +42,26 @@ export async function bundleBerth(dir: string): Promise<string> {
   const compiled = `NODE_COMPILE_CACHE='${join(dir, "compiled")}'`;
   writeFileSync(launcher, `#!/bin/sh\n${compiled} exec '${join(dir, "bin/berth")}' "$@"\n`, { mode: 0o755 });
   for (const words of COMPILED) await run(launcher, [...words, "--help"]);
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(dir, "compiled") };
+  await run(process.execPath, [join(dir, VALIDATION)], { env });
   return launcher;
 }
+
+/** Bundles TypeBox's validation by itself: it is 200 files, and only the services that validate something load them, such as every agent at its start. */
+async function bundleValidation(dir: string): Promise<void> {
+  const bundle = await rolldown({ input: "typebox/schema", cwd: ROOT, platform: "node", logLevel: "warn" });
+  await bundle.write({ file: join(dir, VALIDATION), format: "esm" });
+  await bundle.close();
+}
+
+/** Where the code that loads TypeBox's validation takes it from. */
+const takeValidation = (path: string): Plugin => ({
+  name: "take-validation",
+  transform: {
+    filter: { code: `load("typebox/schema")` },
+    handler: (code) => ({ code: code.replace(`load("typebox/schema")`, `load(${JSON.stringify(path)})`), map: null }),
+  },
+});
 
 /** Lets each module know its own place in the working tree instead of the bundle's. */
 const keepPlaces: Plugin = {
