@@ -131,13 +131,16 @@ function prospectsOf({ kind, isMove, source, volume }: OperationFacts): {
 /** The end of an operation whose cell's database has lost commits about its server, and the remedy. */
 export function describeForgotten(
   facts: OperationFacts,
-  guest: { readonly host: string; readonly obeyed: number; readonly known: number },
+  guest: { readonly host: string; readonly obeyed: number; readonly given?: number; readonly known: number },
 ): string {
-  const { host, obeyed, known } = guest;
+  const { host, obeyed, given = 0, known } = guest;
+  const only = `but the database only knows orders up to ${known}`;
   const proof =
     obeyed > known
-      ? `the guest on ${host} has obeyed order ${obeyed} of this server, but the database only knows orders up to ${known}`
-      : `the guest on ${host} has run, but the database does not know that it was started`;
+      ? `the guest on ${host} has obeyed order ${obeyed} of this server, ${only}`
+      : given > known
+        ? `the guest on ${host} was given order ${given} of this server, ${only}`
+        : `the guest on ${host} has run, but the database does not know that it was started`;
   return (
     `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, because it is unknown where the server belongs. None of its guests was ` +
     "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save their data. Deleting the server removes them." +

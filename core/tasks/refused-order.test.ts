@@ -38,6 +38,10 @@ describe("the refusal of order 5", () => {
     ["detach-at-source", found("stopped", 9), "forgotten"],
     ["keep-volume", found("running", 9), "forgotten"],
     ["return-volume", found("running", 9), "forgotten"],
+    // The later order has failed. The host refuses this one all the same.
+    ["undo-attach", { ...found("running", 4), heard: 9 }, "forgotten"],
+    ["undo-attach", { ...found("running", 4), heard: 5 }, "failed"],
+    ["attach-volume", { ...found("running", 4), heard: 9 }, "failed"],
     ["return-volume", found("running", 5), "failed"],
     ["detach-at-source", found("stopped", 5), "failed"],
     ["detach-at-source", { kind: "absent" }, "failed"],

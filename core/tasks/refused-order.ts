@@ -11,6 +11,8 @@ export type GuestLook =
       readonly kind: "found";
       readonly state: string;
       readonly revision: number;
+      /** The revision of the latest order that the guest was given, also if it failed. */
+      readonly heard?: number;
       readonly cause?: StopCause | null;
       readonly files?: readonly VolumeFile[];
     };
@@ -24,9 +26,12 @@ export type GuestLook =
  *   server is there, and it is: a server runs on one host at most (law 4).
  * - `back`: the source that should hand over runs by a later order. The move has ended there in commits that the database has lost.
  * - `gone-over`: the source no longer has a guest. The destination may have taken over in such commits.
- * - `forgotten`: the guest is stopped by a later order. Its server may run on any host, even on one that the database does not know of.
+ * - `forgotten`: the guest is stopped by a later order, or will obey none of an operation that would ask it for ever. Its server may run on any host, even on one that the database does not know of.
  */
 export type OrderRefusal = "failed" | "unclear" | "done" | "back" | "gone-over" | "forgotten";
+
+/** The guest may keep the volume, or the other one or the other file, and its host will not obey. The operation would ask it for ever. */
+const ENDLESS: readonly Ask[] = ["undo-attach", "undo-at-source", "detach-at-source", "keep-volume", "return-volume"];
 
 export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderRefusal {
   const isStart = ask === "start-destination" || ask === "start-source";
@@ -35,6 +40,7 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
   const runs = runsNow(look.state);
   // The plain and the forced form of one order have the same number, and the plain one is refused after the forced one.
   if (isStart && look.revision === revision && runs) return "done";
+  if (ENDLESS.includes(ask) && Math.max(look.revision, look.heard ?? 0) > revision) return "forgotten";
   if (look.revision <= revision) return "failed";
   switch (ask) {
     case "hand-over":
@@ -45,13 +51,6 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
     case "check-source":
     case "check-destination":
       return runs ? "done" : "failed";
-    // The guest may keep the volume, or the other one or the other file, and its host will not obey. The operation would ask it for ever.
-    case "undo-attach":
-    case "undo-at-source":
-    case "detach-at-source":
-    case "keep-volume":
-    case "return-volume":
-      return "forgotten";
     default:
       return "failed";
   }

@@ -71,8 +71,6 @@ export class GuestOrders {
   readonly #deps: OrderDeps;
   /** The latest order of each guest, until it is answered. */
   readonly #open = new Map<string, OpenOrder>();
-  /** The highest revision of any order that each guest was given since the agent started, including failed orders. */
-  readonly #heard = new Map<string, number>();
 
   constructor(deps: OrderDeps) {
     this.#deps = deps;
@@ -96,7 +94,7 @@ export class GuestOrders {
 
   /** Forgets the guest's revisions, because the guest is gone. */
   forget(name: GuestName): void {
-    this.#heard.delete(keyOf(name));
+    this.#deps.store.forgetHeard(name);
   }
 
   #take(order: GuestOrder, from: ConductorStream): void {
@@ -109,7 +107,7 @@ export class GuestOrders {
     if (known !== null) return;
     const taken: OpenOrder = { order, asked: new Set([from]) };
     this.#open.set(key, taken);
-    this.#heard.set(key, Math.max(order.revision, this.#heard.get(key) ?? 0));
+    this.#deps.store.noteHeard(name, order.revision);
     if (order.work.kind === "start") this.#deps.reporter.detach(name.attemptId);
     const done = this.#deps.chains.enter(name, (signal) => this.#carryOut(order, signal), { callOff: LATER_GIVEN });
     const end = (failed: string, found: OrderFindings = {}) => {
@@ -140,9 +138,9 @@ export class GuestOrders {
     if (!isFromUnknown && this.#deps.store.isBuried(name)) return BURIED;
     if (open?.id === order.id) return "asked";
     // A guest that the journal does not know may still be on the host, with its volumes.
-    if (isFromUnknown) return revision < (this.#heard.get(keyOf(name)) ?? 0) ? LATER_GIVEN : null;
+    if (isFromUnknown) return revision < this.#deps.store.heardBy(name) ? LATER_GIVEN : null;
     if (guest === null) return NO_GUEST;
-    const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
+    const latest = Math.max(guest.revision ?? 0, this.#deps.store.heardBy(name));
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
     if (guest.revision !== revision || guest.orderId === undefined) return null;

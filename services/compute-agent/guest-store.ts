@@ -27,6 +27,7 @@ export class GuestStore {
   readonly #clock: Clock;
   readonly #table = new GuestTable();
   readonly #settling = new Map<string, number>();
+  readonly #heard = new Map<string, number>();
   /** The journal is rewritten when it is longer. */
   #lengthMax = COMPACT_RECORDS_MIN;
 
@@ -82,6 +83,22 @@ export class GuestStore {
   revisionOf(host: string, attemptId: string): number {
     const entry = this.#table.guest(host, attemptId);
     return entry === undefined || entry.state === "failed" ? 0 : (entry.revision ?? 0);
+  }
+
+  /** Notes that the guest was given an order of this revision. */
+  noteHeard(name: GuestName, revision: number): void {
+    const key = keyOf(name);
+    this.#heard.set(key, Math.max(revision, this.#heard.get(key) ?? 0));
+  }
+
+  /** The highest revision of any order that the guest was given since the agent started, including failed orders, or 0 when there was none. */
+  heardBy(name: GuestName): number {
+    return this.#heard.get(keyOf(name)) ?? 0;
+  }
+
+  /** Forgets the revisions of a guest that is gone. */
+  forgetHeard(name: GuestName): void {
+    this.#heard.delete(keyOf(name));
   }
 
   /** The guests that exist on the host, without failed attempts. */

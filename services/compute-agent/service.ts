@@ -304,6 +304,7 @@ function listedGuest(store: GuestStore, entry: GuestEntry): Guest {
     state: isSettling ? GuestState.GUEST_STATE_BUILDING : attemptReportOf(entry).state,
     revision: store.revisionOf(entry.host, entry.attemptId),
     stopCause: isSettling || entry.state !== "stopped" ? "" : (entry.cause ?? ""),
+    heardRevision: store.heardBy(entry),
     files: entry.state === "failed" ? [] : filesOf({ volumes: entry.volumes ?? [] }),
   };
 }

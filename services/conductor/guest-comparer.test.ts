@@ -125,6 +125,7 @@ test("counts unknown guests that wait for their turn until they are gone or thei
         revision: 0,
         stopCause: "",
         files: [],
+        heardRevision: 0,
       },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
@@ -183,6 +184,7 @@ function knowing(incarnation: string) {
         revision: 0,
         stopCause: "",
         files: [],
+        heardRevision: 0,
       },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
@@ -317,6 +319,7 @@ test("refuses a list with a guest whose id the database cannot store", async () 
     revision: 0,
     stopCause: "",
     files: [],
+    heardRevision: 0,
   };
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists impossible guests of host-0");

@@ -289,7 +289,9 @@ export class GuestComparer {
 
 type Remaining = ComparedHost["remaining"];
 
-const knowledgeOf = ({ revision, files }: Guest, incarnation: string) => ({ revision, incarnation, files });
+export const knowledgeOf = ({ revision, heardRevision: heard, files }: Guest, incarnation: string) => ({
+  ...{ revision, heard, incarnation, files },
+});
 
 export function foundGuest(host: string, { serverUuid, attemptId, state, stopCause: cause }: Guest): FoundGuest {
   const states = {

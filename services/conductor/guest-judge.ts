@@ -14,6 +14,8 @@ const MINUTE_MS = 60_000;
 
 /** The facts about a guest in a comparison, in addition to its name. */
 export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation"> & {
+  /** The revision of the latest order that the guest was given, also if it failed. */
+  readonly heard?: number;
   /** The files to which the guest writes, as far as its host has them by name; none if absent. */
   readonly files?: readonly VolumeFile[];
 };

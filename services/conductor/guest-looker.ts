@@ -1,6 +1,6 @@
 import type { GuestLook } from "../../core/tasks/refused-order.ts";
 import type { AgentConnection } from "./agent-registry.ts";
-import { foundGuest, type GuestComparer } from "./guest-comparer.ts";
+import { foundGuest, type GuestComparer, knowledgeOf } from "./guest-comparer.ts";
 import type { GuestJudge } from "./guest-judge.ts";
 import type { GuestSettler } from "./guest-settler.ts";
 
@@ -40,8 +40,8 @@ export class GuestLooker {
   async look(name: LookedAt): Promise<GuestLook> {
     const found = await this.#find(name);
     if (found === "silent" || found === "absent") return { kind: found };
-    const { state, revision, cause = null, files } = found;
-    return { kind: "found", state, revision, cause, files };
+    const { state, revision, heard, cause = null, files } = found;
+    return { kind: "found", state, revision, heard, cause, files };
   }
 
   /** Decides whether a task may have the guest destroyed. A guest that is not there may be destroyed. Rejects when the conductor stops. */
@@ -71,6 +71,6 @@ export class GuestLooker {
     const guest = guests.find((one) => one.serverUuid === serverUuid && one.attemptId === attemptId);
     if (guest === undefined) return "absent";
     const incarnation = this.#comparer.incarnationOf(connection, host);
-    return { ...foundGuest(host, guest), revision: guest.revision, incarnation, files: guest.files };
+    return { ...foundGuest(host, guest), ...knowledgeOf(guest, incarnation) };
   }
 }

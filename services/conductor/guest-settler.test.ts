@@ -75,6 +75,14 @@ test("raises a row above the order that its guest has obeyed, so that the next o
   expect(raised).toEqual([8]);
 });
 
+test("raises a row above an order that a guest which runs was given in vain, but not for one that stands still", async () => {
+  const { settler, raised } = settlerOf({});
+  await settler.settle({ ...GUEST, state: "stopped" }, { revision: 3, heard: 7, incarnation: "" });
+  expect(raised).toEqual([]);
+  await settler.settle({ ...GUEST, state: "running" }, { revision: 3, heard: 7, incarnation: "" });
+  expect(raised).toEqual([8]);
+});
+
 test("raises nothing for a revision that no honest guest has, since the server would take it to its next host", async () => {
   const { settler, raised } = settlerOf({});
   await settler.settle(GUEST, { revision: 1_000_000_001, incarnation: "" });

@@ -126,7 +126,7 @@ export class GuestSettler {
     if (found !== null && !(await this.#isDecided(guest, home, fate, found))) return false;
     // The revision of the row shows that the database has forgotten something. So it stays what it is until this was looked into.
     if (found !== null && !(await this.#hasResumed(guest, home, found))) return false;
-    const revision = await this.#revisionFor(guest, home, fate, found?.revision ?? 0);
+    const revision = await this.#revisionFor(guest, home, fate, found);
     if (fate === "leave") {
       if (found !== null && home !== null) this.#interfaces.look(guest, home, found.revision);
       return false;
@@ -204,11 +204,17 @@ export class GuestSettler {
    * Returns the revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the
    * row is raised above that order, since the guest refuses an order of the same revision as well. While a task is open nothing is raised:
    * the guest's refusal tells an operation that the database has lost commits. For the same reason nothing is raised for a halted guest that
-   * may stay as it is: its server may have been moved by the forgotten order, and a later start must be refused (law 4). A revision that no
-   * honest guest has raises nothing.
+   * may stay as it is: its server may have been moved by the forgotten order, and a later start must be refused (law 4). A guest that runs refuses whatever is older than an order
+   * that it was given, also if that one failed, so such an order counts there. A revision that no honest guest has raises nothing.
    */
-  async #revisionFor(guest: FoundGuest, home: Home | null, fate: GuestFate, obeyed: number): Promise<number> {
+  async #revisionFor(
+    guest: FoundGuest,
+    home: Home | null,
+    fate: GuestFate,
+    found: FoundKnowledge | null,
+  ): Promise<number> {
     const known = home?.revision ?? 0;
+    const obeyed = Math.max(found?.revision ?? 0, isHalted(guest) ? 0 : (found?.heard ?? 0));
     if (obeyed <= known || hasOpenTask(home) || obeyed > RAISED_REVISION_MAX) return known;
     if (isHalted(guest) && fate === "leave") return known;
     const revision = obeyed + 1;

@@ -9,6 +9,7 @@ const guest: Guest = {
   revision: 1,
   stopCause: "",
   files: [],
+  heardRevision: 0,
 };
 const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello => ({
   agentId,
@@ -20,6 +21,10 @@ const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello
 
 test("accepts a guest whose server has had orders since an agent lied about its revision", () => {
   expect(helloFault(hello({ guests: [{ ...guest, revision: 1_000_000_100 }] }))).toBeNull();
+});
+
+test("refuses a guest that says it was given an order which no server has", () => {
+  expect(guestsFault([{ ...guest, heardRevision: 2_000_000_001 }])).toContain("was given order 2000000001");
 });
 
 test("accepts a hello whose texts the database can store", () => {

@@ -33,13 +33,17 @@ export function helloFault({ agentId, hosts }: Hello): string | null {
 /** Returns the fault of a list of guests, as a text for its agent, or null. */
 export function guestsFault(guests: readonly Guest[]): string | null {
   if (guests.length > GUESTS_MAX) return `${guests.length} guests are listed; at most ${GUESTS_MAX} are allowed`;
-  for (const { serverUuid, attemptId, revision } of guests) {
+  for (const { serverUuid, attemptId, revision, heardRevision } of guests) {
     if (!ID.test(serverUuid)) return `${shown(serverUuid)} is not the id of a server`;
     if (!ID.test(attemptId)) return `${shown(attemptId)} is not the id of an attempt`;
-    if (!Number.isInteger(revision) || revision < 0 || revision > REVISION_MAX)
+    if (!isRevision(revision))
       return `guest ${attemptId} has obeyed order ${revision}: the number of an order is at most ${REVISION_MAX}`;
+    if (!isRevision(heardRevision))
+      return `guest ${attemptId} was given order ${heardRevision}: the number of an order is at most ${REVISION_MAX}`;
   }
   return null;
 }
 
+const isRevision = (revision: number): boolean =>
+  Number.isInteger(revision) && revision >= 0 && revision <= REVISION_MAX;
 const shown = (text: string): string => JSON.stringify(text.slice(0, 200));

@@ -217,8 +217,9 @@ function forgotten(
   { step, revision }: Refused,
   { host, look }: { readonly host: string; readonly look: GuestLook },
 ): OperationEvent {
-  const obeyed = look.kind === "found" ? look.revision : 0;
-  return { kind: "forgotten", step, reason: keptReason(describeForgotten(facts, { host, obeyed, known: revision })) };
+  const { revision: obeyed, heard: given = 0 } = look.kind === "found" ? look : { revision: 0 };
+  const reason = describeForgotten(facts, { host, obeyed, given, known: revision });
+  return { kind: "forgotten", step, reason: keptReason(reason) };
 }
 
 /** A guest in one of these states exists. A guest that has run was prepared and started in commits that the database has lost. */

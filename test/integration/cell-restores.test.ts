@@ -114,3 +114,25 @@ test.each([
     await eventually("it to be as its row says", () => (cell.runsOn(1).length === 1) === (restoredStatus === "ACTIVE"));
   },
 );
+
+test("a guest obeys its server's next order although it was given later ones in vain, which the database has forgotten", async () => {
+  const cell = await openCell();
+  const first = await cell.startConductor(1, { auditHostsPerSecond: 20 });
+  await cell.startAgent({ id: "agent-0", hosts: [0], conductors: [1, 2], fake: { power_failures: 3 } });
+  await cell.hostsUp(1);
+  await cell.boot(1, [0]);
+  await cell.become(1, "ACTIVE");
+  const putBack = cell.store.remember();
+  for (let order = 1; order <= 3; order += 1) {
+    await cell.operate({ server: 1, kind: "pause" });
+    expect((await cell.rest(1)).status).toBe("ACTIVE");
+  }
+  const { revision: forgotten } = await cell.server(1);
+  await first.kill();
+  putBack();
+  await cell.store.quarantine.renewIncarnation();
+  await cell.startConductor(2, { auditHostsPerSecond: 20 });
+  await eventually("the row to be raised", async () => (await cell.server(1)).revision >= forgotten - 1);
+  await cell.operate({ server: 1, kind: "pause" });
+  expect((await cell.rest(1)).status).toBe("PAUSED");
+});

@@ -169,6 +169,11 @@ export interface Guest {
    * names the same ones. Empty from an agent of an older version.
    */
   files: VolumeFile[];
+  /**
+   * Revision of the latest order that the guest was given since its agent started, also if it failed: the guest refuses older ones. 0 from an agent of an older
+   * version.
+   */
+  heardRevision: number;
 }
 
 /**
@@ -1623,7 +1628,7 @@ export const Compared: MessageFns<Compared> = {
 };
 
 function createBaseGuest(): Guest {
-  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "", files: [] };
+  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "", files: [], heardRevision: 0 };
 }
 
 export const Guest: MessageFns<Guest> = {
@@ -1645,6 +1650,9 @@ export const Guest: MessageFns<Guest> = {
     }
     for (const v of message.files) {
       VolumeFile.encode(v!, writer.uint32(50).fork()).join();
+    }
+    if (message.heardRevision !== 0) {
+      writer.uint32(56).int64(message.heardRevision);
     }
     return writer;
   },
@@ -1710,6 +1718,14 @@ export const Guest: MessageFns<Guest> = {
             message.files.push(VolumeFile.decode(reader, reader.uint32()));
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.heardRevision = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1733,6 +1749,7 @@ export const Guest: MessageFns<Guest> = {
     message.revision = object.revision ?? 0;
     message.stopCause = object.stopCause ?? "";
     message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
+    message.heardRevision = object.heardRevision ?? 0;
     return message;
   },
 };
