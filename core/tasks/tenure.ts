@@ -2,7 +2,10 @@
 export interface Tenure {
   readonly taskId: string;
   readonly serverUuid: string;
+  /** 0 while no conductor has taken the task. */
   readonly epoch: number;
+  /** The conductor that carries out a task which it has not taken. The end of the task then names it. */
+  readonly untakenBy?: string | undefined;
   /** For a delete: the server's open migrations. Their allocations are released together with the server's. */
   readonly migrations?: readonly string[] | undefined;
   /**

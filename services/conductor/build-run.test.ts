@@ -26,7 +26,7 @@ function beginRun(ports: object): BuildRun {
       ...ports,
     } as unknown as Ports,
   );
-  run.begin(0, []);
+  run.begin();
   return run;
 }
 

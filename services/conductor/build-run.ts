@@ -51,7 +51,8 @@ export class BuildRun implements TaskRun {
   #failedByWord = -1;
 
   constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
-    this.tenure = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
+    const untakenBy = taken.epoch === 0 ? ports.settings.conductorId : undefined;
+    this.tenure = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch, untakenBy };
     this.#ports = ports;
     this.#span = span;
     this.#server = server;
@@ -65,11 +66,15 @@ export class BuildRun implements TaskRun {
     return this.#state?.kind === "preparing" ? this.#hostOf(this.#state.selection) : null;
   }
 
-  /** Continues from the selection that the database names. `past` holds the outcomes of the selections before it. */
-  begin(selection: number, past: readonly PastAttempt[]): void {
-    if (this.#abandoned) return;
-    if (this.tenure.epoch > 1) this.#maybeCalled = selection;
-    this.#apply(beginBuild(selection, past));
+  /** Begins with the first selection, whose host nobody has called. */
+  begin(): void {
+    if (!this.#abandoned) this.#apply(beginBuild(0, []));
+  }
+
+  /** Continues from the selection that the database names, whose host may have been called. `past` holds the outcomes of the selections before it. */
+  resume(selection: number, past: readonly PastAttempt[]): void {
+    this.#maybeCalled = selection;
+    if (!this.#abandoned) this.#apply(beginBuild(selection, past));
   }
 
   abandon(): void {
@@ -263,7 +268,6 @@ export class BuildRun implements TaskRun {
   }
 
   #order(selection: number, chosen: Selection, needs: MetNeeds): void {
-    const { attemptTimeoutMs } = this.#ports.settings;
     const stream = this.#ports.streamOf(chosen.host);
     // It was lost while the ports were being bound and the volumes connected.
     if (stream === null) {
@@ -276,7 +280,7 @@ export class BuildRun implements TaskRun {
       attemptId: attemptIdOf(this.tenure.taskId, selection),
       server: withNeeds(this.#server, needs),
       allocation: chosen.allocation,
-      timeoutMs: attemptTimeoutMs,
+      timeoutMs: this.#ports.settings.attemptTimeoutMs,
       traceparent: this.#span.traceparent,
       ...NEW_SERVER,
     };
@@ -309,9 +313,8 @@ export class BuildRun implements TaskRun {
 
   #hop({ from, to, reason, result }: Extract<BuildEffect, { kind: "hop" }>): void {
     const alternate = this.#selections[to] as Selection;
-    const { group } = this.#server;
     const change = hopChange(this.#server, alternate);
-    const hop = { ...this.tenure, from, reason, result, to, toHost: alternate.host, change, group };
+    const hop = { ...this.tenure, from, reason, result, to, toHost: alternate.host, change, group: this.#server.group };
     this.#ports.commits.hop(hop).then(
       (outcome) => {
         if (outcome.kind === "skipped")

@@ -43,6 +43,7 @@ export class StepCommitter {
   readonly #deleted: SharedStep<Tenure, CommitOutcome>;
   readonly #unreadable: SharedStep<UnreadableEnd, UnreadableOutcome>;
   readonly #operation: SharedStep<OperationStep, StepOutcome>;
+  readonly #hold: SharedStep<string, boolean>;
   readonly #take: Batcher<string, TakenTask | null>;
 
   constructor(options: {
@@ -62,6 +63,7 @@ export class StepCommitter {
     this.#deleted = new SharedStep((items) => store.commitDeleted(items));
     this.#unreadable = new SharedStep((items) => store.endUnreadable(items));
     this.#operation = new SharedStep((items) => store.commitStep(items));
+    this.#hold = new SharedStep((taskIds) => store.holdTasks(conductorId, taskIds));
     this.#take = batcherOf(async (taskIds) => {
       const taken = new Map(
         (await store.takeTasks(conductorId, [...new Set(taskIds)])).map((task) => [task.task.id, task]),
@@ -84,10 +86,12 @@ export class StepCommitter {
   commitActive(commit: ActiveCommit): Promise<ActiveOutcome> {
     return this.#writtenOrError("commit-active", this.#active, commit, commit.selection);
   }
-  hop(hop: Hop): Promise<HopOutcome> {
+  async hop(hop: Hop): Promise<HopOutcome> {
+    await this.#holdUntaken(hop);
     return this.#writtenOrError("hop", this.#hop, hop, hop.from);
   }
-  commitError(commit: ErrorCommit): Promise<CommitOutcome> {
+  async commitError(commit: ErrorCommit): Promise<CommitOutcome> {
+    await this.#holdUntaken(commit);
     return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
   }
   /** Commits a step of an operation. Rejects only when the conductor stops. */
@@ -111,6 +115,11 @@ export class StepCommitter {
   /** Submits the item until it is answered. Every try after the first one runs alone. */
   answered<Item, Outcome>(what: string, step: SharedStep<Item, Outcome>, item: Item): Promise<Outcome> {
     return this.insist(what, (attempt) => step.submit(item, attempt > 1));
+  }
+
+  /** A task that was begun untaken and goes on to another host lasts longer, and its record is to name the conductor. If another one has taken it, the step is fenced. */
+  async #holdUntaken({ taskId, untakenBy }: Tenure): Promise<void> {
+    if (untakenBy !== undefined) await this.answered("hold", this.#hold, taskId);
   }
 
   async #writtenOrError<Item extends Tenure, Outcome>(

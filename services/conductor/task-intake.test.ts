@@ -1,20 +1,23 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { taskSignalHeader } from "../../adapters/nats/streams.ts";
 import { Task, TaskNotice } from "../../proto/gen/berth/cell.ts";
+import type { BusMessage } from "../../runtime/bus.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
 import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
-import { taskIdsOf } from "./task-intake.ts";
+import { noticeOf, TaskIntake, type TaskIntakeOptions } from "./task-intake.ts";
 
 test("reads the ids of a notice's tasks, each once", () => {
-  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8), taskId(7), taskId(9)] }).finish();
-  expect(taskIdsOf(notice)).toEqual([taskId(7), taskId(8), taskId(9)]);
+  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8), taskId(7), taskId(9)], told: [] }).finish();
+  expect(noticeOf(notice)).toEqual({ ids: [taskId(7), taskId(8), taskId(9)], told: [] });
 });
 
 test("reads the id of a whole task, which older versions publish", () => {
   const { task } = dispatchOf({ server: 1, task: 7, hosts: [1, 2] });
-  expect(taskIdsOf(Task.encode(task).finish())).toEqual([taskId(7)]);
+  expect(noticeOf(Task.encode(task).finish())).toEqual({ ids: [taskId(7)], told: [] });
 });
 
 test("is read by older versions, which take the first field for the only task", () => {
-  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8)] }).finish();
+  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8)], told: [] }).finish();
   expect(Task.decode(notice)).toMatchObject({ id: taskId(7), server: undefined, work: undefined });
 });
 
@@ -23,5 +26,84 @@ test.each([
   ["a task without an id", [18, 0]],
   ["no protobuf at all", [10, 250, 1, 2]],
 ])("finds none in %s", (_, bytes) => {
-  expect(taskIdsOf(new Uint8Array(bytes))).toEqual([]);
+  expect(noticeOf(new Uint8Array(bytes)).ids).toEqual([]);
+});
+
+test("reads the tasks that a notice carries, and only names those that cannot be decoded or that it does not name", () => {
+  const { task } = dispatchOf({ server: 1, task: 7, hosts: [1, 2] });
+  const { task: other } = dispatchOf({ server: 2, task: 9, hosts: [1, 2] });
+  const told = [Task.encode(task).finish(), new Uint8Array([10, 250, 1, 2]), Task.encode(other).finish()];
+  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8)], told: told.map((one) => Buffer.from(one)) });
+  expect(noticeOf(notice.finish())).toEqual({ ids: [taskId(7), taskId(8)], told: [task] });
+});
+
+describe("a task that its message tells", () => {
+  const NOW_MS = 1_000_000;
+  const { task } = dispatchOf({ server: 1, task: 7, hosts: [1] });
+  const data = TaskNotice.encode({ id: task.id, more: [], told: [Buffer.from(Task.encode(task).finish())] }).finish();
+
+  /** What an intake does with the message: which tasks it begins and which it takes, and with what it begins those. */
+  async function doneWith(message: Partial<BusMessage>, mayBegin = true): Promise<Record<string, unknown>> {
+    const done: Record<string, unknown> = {};
+    let deliver: (message: BusMessage) => void = () => {};
+    const runs = {
+      ...{ size: 0, arrivals: 0, has: () => false, untaken: () => [] },
+      beginUntaken: ({ id }: Task) => {
+        if (mayBegin) done.begun = id;
+        return mayBegin;
+      },
+      begin(_: unknown, { isFirst }: { isFirst?: boolean }) {
+        done.isFirst = isFirst;
+      },
+    };
+    const options = {
+      bus: {
+        consume: async (...[, , onMessage]: Parameters<TaskIntakeOptions["bus"]["consume"]>) => {
+          deliver = onMessage;
+          return { stop: async () => {} };
+        },
+      },
+      ...{ store: { sweepTasks: async () => [] }, releaser: { resting: () => [] }, events: {} },
+      commits: {
+        take: async (id: string) => {
+          done.taken = id;
+          return { task };
+        },
+      },
+      ...{ runs, clock: new ManualClock(NOW_MS) },
+      settings: { conductorId: "c", untakenMs: 2_000, sweepMs: 1_000, messagesInFlightMax: 10, tasksMax: 10 },
+    };
+    const intake = new TaskIntake(options as unknown as TaskIntakeOptions);
+    await intake.start();
+    await new Promise<void>((resolve) => {
+      const plain = {
+        subject: "s",
+        data,
+        headers: {},
+        deliveries: 1,
+        storedAtMs: NOW_MS,
+        ack: () => resolve(),
+        retry: resolve,
+      };
+      deliver({ ...plain, ...message });
+    });
+    await intake.stop();
+    return done;
+  }
+
+  test("is begun without being taken", async () => {
+    expect(await doneWith({})).toEqual({ begun: task.id });
+  });
+
+  test.each([
+    ["the message has waited for long, so that a sweep may have it soon", { storedAtMs: NOW_MS - 501 }, true],
+    ["the message is delivered again, since another conductor may have begun it", { deliveries: 2 }, false],
+    ["the message is a signal", { headers: { [taskSignalHeader]: "1" } }, false],
+  ])("is taken when %s", async (_, message, isFirst) => {
+    expect(await doneWith(message)).toEqual({ taken: task.id, isFirst });
+  });
+
+  test("is taken, as one that nobody has begun, when it cannot be begun here", async () => {
+    expect(await doneWith({}, false)).toEqual({ taken: task.id, isFirst: true });
+  });
 });

@@ -37,7 +37,10 @@ export interface RunPorts {
   readonly commits: StepCommitter;
   readonly clock: Clock;
   readonly events: ConductorEvents;
-  readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
+  readonly settings: Pick<
+    ConductorSettings,
+    "conductorId" | "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs"
+  >;
   readonly releaser: TaskReleaser;
   readonly needs: NeighbourNeeds;
   streamOf(host: string): AgentStream | null;

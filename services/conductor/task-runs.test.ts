@@ -34,7 +34,7 @@ test.each<[string, Partial<TakenTask["task"]>]>([
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
   const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
   const taken = { task: { ...task, ...change }, epoch: 1, selection: 0, host: null, attemptId: null };
-  expect(() => runs.begin(taken, {}, 0)).not.toThrow();
+  expect(() => runs.begin(taken, { arrivals: 0 })).not.toThrow();
   expect(named).toEqual([[taskId(1), expect.stringMatching(/./)]]);
   // The task belongs to this conductor until another one takes it, or it ends.
   expect(runs.has(taskId(1))).toBe(true);
@@ -79,7 +79,7 @@ test("retries an operation at an unknown stage at growing intervals, and reports
     releaser: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
   };
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
-  runs.begin(takenNow(), {}, 0);
+  runs.begin(takenNow(), { arrivals: 0 });
   for (let takes = 1; takes <= 9; takes += 1) {
     while (rests.length < takes) await setImmediate();
     expect(runs.size).toBe(1);

@@ -2,6 +2,8 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { PastAttempt } from "../../core/tasks/failure-message.ts";
+import { attemptIdOf } from "../../core/tasks/server.ts";
+import { isTold } from "../../core/tasks/told-task.ts";
 import {
   type AttemptReport,
   type DestroyReport,
@@ -9,6 +11,7 @@ import {
   type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
+import type { Task } from "../../proto/gen/berth/cell.ts";
 import { BuildRun } from "./build-run.ts";
 import { DeleteRun } from "./delete-run.ts";
 import { OperationRun } from "./operation-run.ts";
@@ -18,12 +21,20 @@ import { traceTask } from "./trace-task.ts";
 import { UnknownStageRun } from "./unknown-stage-run.ts";
 import { UnreadableRun } from "./unreadable-run.ts";
 
+/** What is known of a task when it is begun; see `TaskRuns.begin`. */
+interface BegunWith {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly arrivals: number;
+  readonly isFirst?: boolean;
+}
+
 /** This conductor's tasks in progress, indexed by id, by the host they wait for, and by the server they delete. */
 export class TaskRuns {
   readonly #ports: RunPorts;
   readonly #tracing: Tracing;
   readonly #byTask = new Map<string, TaskRun>();
   readonly #byHost = new Map<string, Set<TaskRun>>();
+  readonly #untaken = new Set<string>();
   readonly #deletes = new Map<string, DeleteRun>();
   readonly #unreadable = new TakeCounts();
   readonly #ofUnknownStages = new TakeCounts();
@@ -48,9 +59,10 @@ export class TaskRuns {
 
   /**
    * Continues a task under the epoch with which it was taken. A run under an older epoch is abandoned. `arrivals` is the number of connections of
-   * agents when the database was asked for the task.
+   * agents when the database was asked for the task. A task that its message told may have been begun by another conductor that has not taken it,
+   * unless `isFirst`.
    */
-  begin(taken: TakenTask, headers: Readonly<Record<string, string>>, arrivals: number): void {
+  begin(taken: TakenTask, { headers = {}, arrivals, isFirst = false }: BegunWith): void {
     const { id, server, work } = taken.task;
     const before = this.#byTask.get(id);
     if (before !== undefined && before.tenure.epoch >= taken.epoch) return;
@@ -63,11 +75,36 @@ export class TaskRuns {
       return;
     }
     try {
-      this.#beginRun(taken, { work, server, headers, arrivals });
+      this.#beginRun(taken, { work, server, headers, arrivals, isFirst });
     } catch (error) {
       // One task that this version does not understand must not delay the others of its batch.
       this.#beginUnreadable(taken, (error as Error).message);
     }
+  }
+
+  /**
+   * Begins a build under epoch 0, before any conductor has taken it. Whoever takes it meanwhile fences this run. Returns false if it has to be taken first.
+   */
+  beginUntaken(task: Task, headers: Readonly<Record<string, string>>): boolean {
+    const host = task.work?.$case === "build" ? task.work.value.selections[0]?.host : undefined;
+    if (host === undefined || !isTold(task) || this.#ports.streamOf(host) === null || this.#byTask.has(task.id))
+      return false;
+    const taken = { task, epoch: 0, selection: 0, host, attemptId: attemptIdOf(task.id, 0) };
+    this.begin(taken, { headers, arrivals: this.#ports.arrivals(), isFirst: true });
+    if (this.#byTask.has(task.id)) this.#untaken.add(task.id);
+    return true;
+  }
+
+  /**
+   * The tasks in progress that were begun untaken, and are not known to be held. A sweep takes them when they are old enough, so they must be held before that.
+   */
+  untaken(): readonly string[] {
+    return [...this.#untaken];
+  }
+
+  /** Told that these tasks need not be held any more: this conductor owns them, or they have ended or belong to another one. */
+  heldOrOver(taskIds: readonly string[]): void {
+    for (const id of taskIds) this.#untaken.delete(id);
   }
 
   #beginUnreadable({ task: { id }, epoch }: TakenTask, reason: string): void {
@@ -84,7 +121,7 @@ export class TaskRuns {
   async #retake(taskId: string): Promise<void> {
     const arrivals = this.#ports.arrivals();
     const taken = await this.#ports.commits.insist("take", () => this.#ports.commits.take(taskId));
-    if (taken !== null) this.begin(taken, {}, arrivals);
+    if (taken !== null) this.begin(taken, { arrivals });
   }
 
   #beginRun(
@@ -94,11 +131,10 @@ export class TaskRuns {
       server,
       headers,
       arrivals,
-    }: {
+      isFirst,
+    }: Required<BegunWith> & {
       readonly work: NonNullable<TakenTask["task"]["work"]>;
       readonly server: NonNullable<TakenTask["task"]["server"]>;
-      readonly headers: Readonly<Record<string, string>>;
-      readonly arrivals: number;
     },
   ): void {
     const { id } = taken.task;
@@ -118,7 +154,9 @@ export class TaskRuns {
     } else {
       const run = new BuildRun(taken, work.value, server, span, this.#ports);
       this.#byTask.set(id, run);
-      this.#beginBuild(run, taken, server.uuid);
+      const isFresh = taken.epoch === 0 || (taken.epoch === 1 && (isFirst || !isTold(taken.task)));
+      if (isFresh && taken.selection === 0) run.begin();
+      else this.#resumeBuild(run, taken, server.uuid);
     }
   }
 
@@ -169,14 +207,10 @@ export class TaskRuns {
     }
   }
 
-  #beginBuild(run: BuildRun, taken: TakenTask, serverUuid: string): void {
-    if (taken.epoch === 1 && taken.selection === 0) {
-      run.begin(0, []);
-      return;
-    }
+  #resumeBuild(run: BuildRun, taken: TakenTask, serverUuid: string): void {
     this.#ports.events.resumed(taken.task.id, serverUuid, taken.epoch);
     this.#pastOf(taken, serverUuid).then(
-      (past) => run.begin(taken.selection, past),
+      (past) => run.resume(taken.selection, past),
       () => run.abandon(),
     );
   }
@@ -231,7 +265,10 @@ export class TaskRuns {
   #drop(run: TaskRun): void {
     const { taskId, serverUuid } = run.tenure;
     if (run.host !== null) this.#leaveHost(run, run.host);
-    if (this.#byTask.get(taskId) === run) this.#byTask.delete(taskId);
+    if (this.#byTask.get(taskId) === run) {
+      this.#byTask.delete(taskId);
+      this.#untaken.delete(taskId);
+    }
     if (this.#deletes.get(serverUuid) === run) this.#deletes.delete(serverUuid);
   }
 

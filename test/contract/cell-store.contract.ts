@@ -9,6 +9,7 @@ import { raceContract } from "./cell-store-races.ts";
 import { recordContract } from "./cell-store-records.ts";
 import { taskContract } from "./cell-store-tasks.ts";
 import { tokenContract } from "./cell-store-tokens.ts";
+import { untakenContract } from "./cell-store-untaken.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
 import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
@@ -30,6 +31,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
 
     describe("for schedulers and the api", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
+    describe("for a task that a conductor has begun untaken", () => untakenContract(current));
     describe("for records of the past", () => recordContract(current));
     describe("for lists", () => {
       tokenContract(current);

@@ -26,7 +26,7 @@ describe("a message of several tasks", () => {
     await cell.startAgent({ id: "agent-1", hosts: servers });
     await cell.hostsUp(servers.length);
     for (const server of servers) await cell.boot(server, [server], { lost: true });
-    await cell.publish(TaskNotice.encode({ id: ids[0]!, more: ids.slice(1) }).finish());
+    await cell.publish(TaskNotice.encode({ id: ids[0]!, more: ids.slice(1), told: [] }).finish());
     for (const server of servers) await cell.become(server, "ACTIVE");
     expect(await Promise.all(servers.map((server) => cell.heldOn(server)))).toEqual([
       ["host-1"],

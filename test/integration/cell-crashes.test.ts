@@ -132,7 +132,7 @@ describe("two conductors", () => {
     const release = first.gate.hold("commitActive");
     await cell.boot(1, [1]);
     await eventually("the commit", () => first.gate.held("commitActive") > 0);
-    const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: 1, selection: 0 };
+    const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: 0, selection: 0 };
     expect(await cell.store.commitActive([claim])).toEqual([{ kind: "committed" }]);
     await cell.startConductor(2);
     await first.kill();

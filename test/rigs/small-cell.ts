@@ -8,6 +8,7 @@ import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-stor
 import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import { cellEventsForApi, cellStreams, cellTasksSubject } from "../../adapters/nats/streams.ts";
+import { TaskAnnouncer } from "../../adapters/nats/task-announcer.ts";
 import { noTracing, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
@@ -265,9 +266,8 @@ export class CellOn<Store extends CellStore> {
     });
     const [outcome] = await this.store.dispatch([dispatch]);
     if (outcome?.kind !== "dispatched") throw new Error(`not dispatched: ${JSON.stringify(outcome)}`);
-    const message = Task.encode(dispatch.task).finish();
-    if (options.lost !== true) await this.publish(message);
-    return message;
+    if (options.lost !== true) await new TaskAnnouncer(this.#bus, CELL).announce(dispatch.task, {});
+    return Task.encode(dispatch.task).finish();
   }
 
   async delete(server: number): Promise<void> {

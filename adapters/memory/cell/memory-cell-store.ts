@@ -87,6 +87,7 @@ import {
   commitDeletedStep,
   commitErrorStep,
   endUnreadableStep,
+  holdStep,
   hopStep,
   ownedBy,
   releaseTaskStep,
@@ -171,6 +172,10 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   async giveUpLease(conductorId: string): Promise<void> {
     this.cell.leases.delete(conductorId);
     this.cell.leaseRenewals.delete(conductorId);
+  }
+
+  async holdTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly boolean[]> {
+    return this.step((tx) => taskIds.map((id) => holdStep(tx, conductorId, id)));
   }
 
   async takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {

@@ -29,10 +29,7 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
   const row = tx.cell.tasks.get(taskId);
   if (row === undefined || row.endedAtMs !== null) return null;
   if (row.owner !== null && row.owner !== conductorId && leaseHolds(tx, row.owner)) return null;
-  if (row.owner !== conductorId) {
-    const taking = { atMs: tx.nowMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
-    row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
-  }
+  if (row.owner !== conductorId) noteTaking(tx, row, conductorId);
   row.owner = conductorId;
   row.epoch += 1;
   const server = tx.cell.servers.get(row.serverUuid);
@@ -44,6 +41,27 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
     host: server.host,
     attemptId: server.attemptId,
   };
+}
+
+function noteTaking(tx: CellTransaction, row: TaskRow, conductorId: string): void {
+  const taking = { atMs: tx.nowMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
+  row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
+}
+
+/** Makes the conductor the owner of a task that it has begun without taking it, under the same epoch. */
+export function holdStep(tx: CellTransaction, conductorId: string, taskId: string): boolean {
+  const row = tx.cell.tasks.get(taskId);
+  if (row === undefined || row.endedAtMs !== null || row.epoch > 0) return false;
+  if (row.owner !== null && row.owner !== conductorId) return false;
+  if (row.owner === null) noteTaking(tx, row, conductorId);
+  row.owner = conductorId;
+  return true;
+}
+
+/** Ends the task. One that its conductor has not taken names it now. */
+function endTask(tx: CellTransaction, row: TaskRow, outcome: TaskOutcome, { untakenBy }: Tenure): void {
+  if (row.owner === null && untakenBy !== undefined) noteTaking(tx, row, untakenBy);
+  tx.cell.endTask(row, outcome, tx.nowMs);
 }
 
 /** Takes the tasks that a sweep finds, except those that the conductor leaves to others for now. */
@@ -107,7 +125,7 @@ export function commitActiveStep(tx: CellTransaction, commit: Tenure & { readonl
   const { task, server } = found;
   if (task.endedAtMs !== null) return server.status === "ACTIVE" ? COMMITTED : FENCED;
   if (tx.cell.isInQuarantine(server.uuid, attemptId)) return { kind: "quarantined" };
-  tx.cell.endTask(task, "success", tx.nowMs);
+  endTask(tx, task, "success", commit);
   server.status = "ACTIVE";
   server.taskState = null;
   server.launchedAtMs = tx.nowMs;
@@ -194,7 +212,7 @@ export function commitDeletedStep(tx: CellTransaction, commit: Tenure): CommitOu
   if (found === null) return FENCED;
   const { task, server } = found;
   if (task.endedAtMs !== null) return COMMITTED;
-  tx.cell.endTask(task, "deleted", tx.nowMs);
+  endTask(tx, task, "deleted", commit);
   const left = commit.left ?? [];
   const migrations = (commit.migrations ?? [])
     .map((uuid) => tx.cell.migrations.get(uuid))

@@ -29,12 +29,13 @@ export function commitActive(
 ): Promise<readonly ActiveOutcome[]> {
   return inRounds(commits, taskOf, async (round) => {
     const outcomes = await commitPositions(pool, round.length, {
-      name: "cell_commit_active",
-      text: "select cell_commit_active($1, $2, $3, $4, $5) as at",
+      name: "cell_become_active",
+      text: "select cell_become_active($1, $2, $3, $4, $5, $6) as at",
       values: [
         ...tenureArrays(round),
         arrayLiteral(round.map((commit) => commit.selection)),
         textArrayLiteral(round.map((commit) => attemptIdOf(commit.taskId, commit.selection))),
+        conductorOf(round),
       ],
     });
     return quarantinedAmong(pool, round, outcomes);
@@ -86,9 +87,9 @@ export function commitError(
 export function commitDeleted(pool: Pool, deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
   return inRounds(deletes, taskOf, (round) => {
     const query = {
-      name: "cell_commit_deleted",
-      text: "select cell_commit_deleted($1, $2, $3) as at",
-      values: tenureArrays(round),
+      name: "cell_become_deleted",
+      text: "select cell_become_deleted($1, $2, $3, $4) as at",
+      values: [...tenureArrays(round), conductorOf(round)],
     };
     return round.some(({ migrations = [], left = [] }) => migrations.length > 0 || left.length > 0)
       ? commitDeletedMoving(pool, round, query)
@@ -102,7 +103,7 @@ function commitDeletedMoving(
   deletes: readonly Tenure[],
   query: StoreQuery,
 ): Promise<readonly CommitOutcome[]> {
-  return runStored("cell_commit_deleted", () =>
+  return runStored("cell_become_deleted", () =>
     inTransaction(pool, async (client) => {
       await lockServers(client, deletes);
       for (const tenure of deletes) await keepLeft(client, tenure);
@@ -289,6 +290,10 @@ async function noteUncalled(client: PoolClient, uncalled: readonly Hop[]): Promi
 }
 
 /** The first three parameters of every function that writes for tasks. */
+/** The conductor that has begun some of these tasks without taking them. All are its own, since it writes them. */
+const conductorOf = (tenures: readonly Tenure[]): string | null =>
+  tenures.find(({ untakenBy }) => untakenBy !== undefined)?.untakenBy ?? null;
+
 function tenureArrays(tenures: readonly Tenure[]): readonly string[] {
   return [
     textArrayLiteral(tenures.map((tenure) => tenure.taskId)),

@@ -100,6 +100,7 @@ import { resetStatus } from "./reset-status.ts";
 import {
   giveUpLease,
   holdsTask,
+  holdTasks,
   readOwnedTasks,
   releaseTasks,
   renewLease,
@@ -201,16 +202,15 @@ export class PostgresCellStore implements CellStore {
     return giveUpLease(this.#pool, conductorId);
   }
 
+  holdTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly boolean[]> {
+    return holdTasks(this.#pool, conductorId, taskIds);
+  }
+
   takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
     return takeTasks(this.#pool, conductorId, taskIds);
   }
 
-  sweepTasks(
-    conductorId: string,
-    untakenMs: number,
-    limit: number,
-    except: readonly string[] = [],
-  ): Promise<readonly TakenTask[]> {
+  sweepTasks(conductorId: string, untakenMs: number, limit: number, except: readonly string[] = []) {
     return sweepTasks(this.#pool, conductorId, untakenMs, limit, except);
   }
 

@@ -61,6 +61,23 @@ export async function takeTasks(
     .map(takenOf);
 }
 
+/** Cost: one round trip, one heap-only update for each task. */
+export async function holdTasks(
+  pool: Pool,
+  conductorId: string,
+  taskIds: readonly string[],
+): Promise<readonly boolean[]> {
+  const ids = onlyUuids([...new Set(taskIds)]);
+  if (ids.length === 0) return taskIds.map(() => false);
+  const rows = await queryStored<{ id: string }>(pool, {
+    name: "cell_hold",
+    text: "select cell_hold($1, $2) as id",
+    values: [conductorId, textArrayLiteral(ids)],
+  });
+  const held = new Set(rows.map((row) => row.id));
+  return taskIds.map((id) => held.has(id.toLowerCase()));
+}
+
 export async function sweepTasks(
   pool: Pool,
   conductorId: string,

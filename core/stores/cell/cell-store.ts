@@ -237,6 +237,11 @@ export interface TaskStore {
    */
   takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]>;
   /**
+   * Makes the conductor the owner of tasks that it has begun without taking them. They keep their epoch, 0, so whatever it has begun to write for them
+   * stays valid. Answers for each task whether the conductor owns it now: no other conductor has taken it, and it has not ended.
+   */
+  holdTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly boolean[]>;
+  /**
    * Takes up to `limit` tasks whose owner's lease ran out, or that no conductor has taken within `untakenMs` after they were stored. The
    * oldest come first, and `except` is left out.
    */

@@ -49,6 +49,8 @@ export interface TaskNotice {
   id: string;
   /** Further tasks. A conductor that does not know this field finds them in its sweep. */
   more: string[];
+  /** Those of these tasks that a conductor can begin before it takes them, each an encoded Task as its row has it. */
+  told: Buffer[];
 }
 
 /** The work on one server, as the cell's `tasks` row has it. It is stored in the transaction that claims the allocation. */
@@ -224,7 +226,7 @@ export interface ConsoleAnswer {
 }
 
 function createBaseTaskNotice(): TaskNotice {
-  return { id: "", more: [] };
+  return { id: "", more: [], told: [] };
 }
 
 export const TaskNotice: MessageFns<TaskNotice> = {
@@ -234,6 +236,9 @@ export const TaskNotice: MessageFns<TaskNotice> = {
     }
     for (const v of message.more) {
       writer.uint32(122).string(v!);
+    }
+    for (const v of message.told) {
+      writer.uint32(130).bytes(v!);
     }
     return writer;
   },
@@ -267,6 +272,14 @@ export const TaskNotice: MessageFns<TaskNotice> = {
             message.more.push(reader.string());
             continue;
           }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.told.push(Buffer.from(reader.bytes()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -286,6 +299,7 @@ export const TaskNotice: MessageFns<TaskNotice> = {
     const message = createBaseTaskNotice();
     message.id = object.id ?? "";
     message.more = object.more?.map((e) => e) || [];
+    message.told = object.told?.map((e) => e) || [];
     return message;
   },
 };

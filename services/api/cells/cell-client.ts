@@ -222,7 +222,7 @@ export class CellClient {
    * published before, whose message would otherwise be dropped as a duplicate. Rejects as `Bus.publish` does.
    */
   publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId?: string): Promise<void> {
-    return this.#announcer.announce(task.id, headers, messageId);
+    return this.#announcer.announce(task, headers, messageId);
   }
 
   /**

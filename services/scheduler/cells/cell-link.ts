@@ -115,7 +115,7 @@ export class CellLink {
 
   /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
   publish(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
-    return this.#announcer.announce(task.id, headers);
+    return this.#announcer.announce(task, headers);
   }
 
   close(): void {

@@ -496,6 +496,22 @@ create function cell_add_task(list uuid[], task uuid)
   returns uuid[]
   language sql;
 
+create function cell_become_active(task_ids uuid[], server_uuids uuid[], epochs integer[], selections integer[], attempt_ids text[], conductor uuid)
+  returns SETOF integer
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
+create function cell_become_deleted(task_ids uuid[], server_uuids uuid[], epochs integer[], conductor uuid)
+  returns SETOF integer
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function cell_begin(ops jsonb, bytes bytea, payload_starts integer[], payload_lengths integer[], changes ledger_batch)
   returns TABLE(at integer, outcome text, detail jsonb, xid bigint)
   language plpgsql
@@ -536,19 +552,11 @@ create function cell_close_tasks(task_ids uuid[], server_uuids uuid[])
 
 create function cell_commit_active(task_ids uuid[], server_uuids uuid[], epochs integer[], selections integer[], attempt_ids text[])
   returns SETOF integer
-  language plpgsql
-  set enable_hashjoin=off
-  set enable_mergejoin=off
-  set enable_seqscan=off
-  set plan_cache_mode=force_generic_plan;
+  language sql;
 
 create function cell_commit_deleted(task_ids uuid[], server_uuids uuid[], epochs integer[])
   returns SETOF integer
-  language plpgsql
-  set enable_hashjoin=off
-  set enable_mergejoin=off
-  set enable_seqscan=off
-  set plan_cache_mode=force_generic_plan;
+  language sql;
 
 create function cell_commit_error(task_ids uuid[], server_uuids uuid[], epochs integer[], selections integer[], attempt_reasons text[], reasons text[])
   returns SETOF integer
@@ -576,11 +584,7 @@ create function cell_dispatch(server_uuids uuid[], names text[], project_ids tex
 
 create function cell_end_tasks(task_ids uuid[], server_uuids uuid[], epochs integer[], task_outcome text)
   returns void
-  language plpgsql
-  set enable_hashjoin=off
-  set enable_mergejoin=off
-  set enable_seqscan=off
-  set plan_cache_mode=force_generic_plan;
+  language sql;
 
 create function cell_end_unreadable(task_ids uuid[], epochs integer[], reasons text[])
   returns TABLE(at integer, server_uuid uuid)
@@ -598,6 +602,14 @@ create function cell_expire_hosts(unseen_ms double precision, share_max double p
   returns TABLE(name text, down boolean)
   language plpgsql;
 
+create function cell_finish_tasks(task_ids uuid[], server_uuids uuid[], epochs integer[], task_outcome text, conductor uuid)
+  returns void
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
+
 create function cell_give_back(task_ids uuid[], server_uuids uuid[], epochs integer[], outcome text)
   returns TABLE(at integer, repeated boolean)
   language plpgsql
@@ -612,6 +624,14 @@ create function cell_hand_over(conductor uuid, task_ids uuid[], epochs integer[]
   set enable_hashjoin=off
   set enable_mergejoin=off
   set enable_seqscan=off;
+
+create function cell_hold(conductor uuid, task_ids uuid[])
+  returns SETOF uuid
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
 
 create function cell_homes(server_uuids uuid[])
   returns TABLE(uuid uuid, status text, host text, attempt_id text, revision integer, busy boolean, migration uuid, kind text, source_host text, source_attempt_id text, dest_host text, dest_attempt_id text, runs boolean)

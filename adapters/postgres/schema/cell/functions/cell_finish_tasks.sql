@@ -1,6 +1,9 @@
 -- Ends these tasks with `outcome`, each under its epoch. Raises BT002 if one has already ended or belongs to another conductor. The caller,
--- who has locked their servers, then undoes its writes.
-create or replace function cell_end_tasks(task_ids uuid[], server_uuids uuid[], epochs int[], task_outcome text) returns void
+-- who has locked their servers, then undoes its writes. A task that this conductor has carried out without taking it names it now.
+create or replace function cell_finish_tasks(
+  task_ids uuid[], server_uuids uuid[], epochs int[], task_outcome text, conductor uuid
+)
+  returns void
   language plpgsql
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
@@ -9,8 +12,11 @@ create or replace function cell_end_tasks(task_ids uuid[], server_uuids uuid[], 
 as $$
 declare
   written int;
+  taken constant text := floor(date_part('epoch', now()) * 1000)::bigint::text || '/' || conductor::text || '/'
+    || coalesce((select c.name from conductors c where c.id = conductor), '');
 begin
-  update tasks t set ended_at = now(), outcome = task_outcome
+  update tasks t set ended_at = now(), outcome = task_outcome,
+    takings = case when t.owner is null and taken is not null then array[taken] else t.takings end
   from (
     select u.* from unnest(task_ids, server_uuids, epochs) as u (id, server_uuid, epoch) order by u.id
   ) w

@@ -1,6 +1,6 @@
--- requires: cell_end_tasks, cell_give_back, ledger_give_back
+-- requires: cell_finish_tasks, cell_give_back, cell_hold, ledger_give_back
 -- Ends delete tasks: their servers become DELETED and release all their allocations. Returns the committed positions.
-create or replace function cell_commit_deleted(task_ids uuid[], server_uuids uuid[], epochs int[])
+create or replace function cell_become_deleted(task_ids uuid[], server_uuids uuid[], epochs int[], conductor uuid)
   returns setof int
   language plpgsql
   set plan_cache_mode = force_generic_plan
@@ -16,7 +16,7 @@ begin
     update servers s
     set status = 'DELETED', task_state = null, host = null, attempt_id = null, deleted_at = now(), updated_at = now()
     from (select u.uuid from unnest(server_uuids) as u (uuid) order by u.uuid) w where s.uuid = w.uuid;
-    perform cell_end_tasks(task_ids, server_uuids, epochs, 'deleted');
+    perform cell_finish_tasks(task_ids, server_uuids, epochs, 'deleted', conductor);
     perform ledger_give_back(server_uuids);
     return query select generate_series(1, cardinality(task_ids));
     return;
@@ -24,6 +24,9 @@ begin
     null;
   end;
 
+  if conductor is not null then
+    perform cell_hold(conductor, task_ids);
+  end if;
   select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed
   from cell_give_back(task_ids, server_uuids, epochs, 'deleted') as c;
   update servers s

@@ -1,8 +1,8 @@
--- requires: cell_claims, cell_end_tasks
+-- requires: cell_claims, cell_finish_tasks, cell_hold
 -- Sets servers ACTIVE whose attempt is still the server's home, and of which no other guest is in quarantine: it may run. Returns the committed
 -- positions.
-create or replace function cell_commit_active(
-  task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_ids text[]
+create or replace function cell_become_active(
+  task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_ids text[], conductor uuid
 )
   returns setof int
   language plpgsql
@@ -31,7 +31,7 @@ begin
     if written < cardinality(task_ids) then
       raise exception using errcode = 'BT002';
     end if;
-    perform cell_end_tasks(task_ids, server_uuids, epochs, 'success');
+    perform cell_finish_tasks(task_ids, server_uuids, epochs, 'success', conductor);
     update attempts a set ended_at = now(), result = 'success', reason = null
     from unnest(task_ids, selections) as w (task_id, selection) where a.task_id = w.task_id and a.selection = w.selection;
     return query select generate_series(1, cardinality(task_ids));
@@ -40,6 +40,9 @@ begin
     null;
   end;
 
+  if conductor is not null then
+    perform cell_hold(conductor, task_ids);
+  end if;
   select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed
   from cell_claims(task_ids, server_uuids, epochs, 'success') as c
   join servers s on s.uuid = server_uuids[c.at]
