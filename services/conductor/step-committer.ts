@@ -86,12 +86,12 @@ export class StepCommitter {
   commitActive(commit: ActiveCommit): Promise<ActiveOutcome> {
     return this.#writtenOrError("commit-active", this.#active, commit, commit.selection);
   }
-  async hop(hop: Hop): Promise<HopOutcome> {
-    await this.#holdUntaken(hop);
+  hop(hop: Hop): Promise<HopOutcome> {
     return this.#writtenOrError("hop", this.#hop, hop, hop.from);
   }
   async commitError(commit: ErrorCommit): Promise<CommitOutcome> {
-    await this.#holdUntaken(commit);
+    // Its record is to name the conductor. If another one has taken it, the step is fenced.
+    if (commit.untakenBy !== undefined) await this.answered("hold", this.#hold, commit.taskId);
     return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
   }
   /** Commits a step of an operation. Rejects only when the conductor stops. */
@@ -115,11 +115,6 @@ export class StepCommitter {
   /** Submits the item until it is answered. Every try after the first one runs alone. */
   answered<Item, Outcome>(what: string, step: SharedStep<Item, Outcome>, item: Item): Promise<Outcome> {
     return this.insist(what, (attempt) => step.submit(item, attempt > 1));
-  }
-
-  /** A task that was begun untaken and goes on to another host lasts longer, and its record is to name the conductor. If another one has taken it, the step is fenced. */
-  async #holdUntaken({ taskId, untakenBy }: Tenure): Promise<void> {
-    if (untakenBy !== undefined) await this.answered("hold", this.#hold, taskId);
   }
 
   async #writtenOrError<Item extends Tenure, Outcome>(

@@ -83,7 +83,7 @@ describe("a task that its message tells", () => {
         deliveries: 1,
         storedAtMs: NOW_MS,
         ack: () => resolve(),
-        retry: resolve,
+        retry: () => resolve(),
       };
       deliver({ ...plain, ...message });
     });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { taskLife } from "../../core/scheduling/explain/task-life.ts";
 import { TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { serverId, taskId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -67,17 +68,21 @@ test("a conductor that was slow to hold such a build is fenced once another one 
   expect(driver.guests()).toHaveLength(1);
 });
 
-test("a host that fails has such a build held before it goes on, and only then", async () => {
-  const { gate } = await cell.startConductor(1);
+test("such a build goes on to the next host, and its record names the conductor of each attempt, also when it ends in ERROR", async () => {
+  const { gate } = await cell.startConductor(1, { sweepMs: 600_000 });
   await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
   await cell.hostsUp(2);
-  const release = gate.hold("holdTasks");
+  gate.hold("takeTasks");
   await cell.boot(1, [1, 2], { fake: { outcome: "reschedule", first: 1 } });
-  await eventually("the question", () => gate.held("holdTasks") > 0);
-  expect(await cell.store.attempts(serverId(1))).toMatchObject([{ result: null }]);
-  release();
   expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
-  expect(await takersOf(1)).toEqual(["conductor-1"]);
+  await cell.boot(2, [1, 2], { fake: { outcome: "reschedule" } });
+  await cell.become(2, "ERROR");
+  for (const server of [1, 2]) {
+    const [record] = await cell.store.tasksOf(serverId(server));
+    if (record === undefined) throw new Error("there is no record");
+    const { attempts } = taskLife(record, await cell.store.attempts(serverId(server)), []);
+    expect(attempts.map((one) => one.conductors)).toEqual([["conductor-1"], ["conductor-1"]]);
+  }
 });
 
 test("a build for which there was no room is taken once its message comes again", async () => {

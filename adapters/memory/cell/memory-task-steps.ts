@@ -43,8 +43,8 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
   };
 }
 
-function noteTaking(tx: CellTransaction, row: TaskRow, conductorId: string): void {
-  const taking = { atMs: tx.nowMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
+function noteTaking(tx: CellTransaction, row: TaskRow, conductorId: string, atMs = tx.nowMs): void {
+  const taking = { atMs, conductorId, name: tx.cell.conductorNames.get(conductorId) ?? "" };
   row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
 }
 
@@ -53,14 +53,14 @@ export function holdStep(tx: CellTransaction, conductorId: string, taskId: strin
   const row = tx.cell.tasks.get(taskId);
   if (row === undefined || row.endedAtMs !== null || row.epoch > 0) return false;
   if (row.owner !== null && row.owner !== conductorId) return false;
-  if (row.owner === null) noteTaking(tx, row, conductorId);
+  if (row.owner === null) noteTaking(tx, row, conductorId, row.createdAtMs);
   row.owner = conductorId;
   return true;
 }
 
 /** Ends the task. One that its conductor has not taken names it now. */
 function endTask(tx: CellTransaction, row: TaskRow, outcome: TaskOutcome, { untakenBy }: Tenure): void {
-  if (row.owner === null && untakenBy !== undefined) noteTaking(tx, row, untakenBy);
+  if (row.owner === null && untakenBy !== undefined) noteTaking(tx, row, untakenBy, row.createdAtMs);
   tx.cell.endTask(row, outcome, tx.nowMs);
 }
 

@@ -610,6 +610,10 @@ create function cell_finish_tasks(task_ids uuid[], server_uuids uuid[], epochs i
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
+create function cell_first_taking(created_at timestamp with time zone, taker text)
+  returns text[]
+  language sql;
+
 create function cell_give_back(task_ids uuid[], server_uuids uuid[], epochs integer[], outcome text)
   returns TABLE(at integer, repeated boolean)
   language plpgsql
