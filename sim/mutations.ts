@@ -17,6 +17,7 @@ import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
 import { anyAgentSpeaks } from "./any-agent-speaks.ts";
 import { KEPT_GUEST_MUTATIONS } from "./kept-guest-mutations.ts";
+import { LEFT_GUEST_MUTATIONS } from "./left-guest-mutations.ts";
 import { REPLACEMENT_MUTATIONS } from "./replacement-mutations.ts";
 import { SILENCE_MUTATIONS } from "./silence-mutations.ts";
 import { SNAPSHOT_MUTATIONS } from "./snapshot-mutations.ts";
@@ -362,6 +363,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   ...SNAPSHOT_MUTATIONS,
   ...KEPT_GUEST_MUTATIONS,
+  ...LEFT_GUEST_MUTATIONS,
   ...REPLACEMENT_MUTATIONS,
   {
     name: "moves-lost",
