@@ -44,6 +44,10 @@ if (process.env.BERTH_CLUSTER_PATTERNS === undefined) {
 // Forks instead of threads: some tests start processes, and a file that crashes its process must not end the others.
 const pool = "forks";
 const setupFiles = ["test/rigs/worker-setup.ts"];
+// A process runs one file after the other and keeps the modules that it has loaded, because a process for each file would take two thirds more
+// CPU time for `npm test`, and half a second for each long file. So a file gives back what it changes in its process: environment, mocks,
+// listeners, clocks.
+const isolate = false;
 const globalSetup = ["test/rigs/databases-setup.ts"];
 // Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle: a worker uses about half a CPU, with
 // all the processes that its tests start. OpenStack's own services need the CPUs themselves.
@@ -68,9 +72,7 @@ export default defineConfig({
         test: {
           name: "parts",
           ...{ pool, setupFiles, globalSetup, maxWorkers },
-          // A process runs one file after the other and keeps the modules that it has loaded, because a process for each file would take two
-          // thirds more CPU time in all. So a file gives back what it changes in its process: environment, mocks, listeners, clocks.
-          isolate: false,
+          isolate,
           include: PARTS,
           exclude: [...PROCESSES, ...LONG],
           // Limits conditions that never become true. No test asserts a duration.
@@ -83,7 +85,7 @@ export default defineConfig({
       {
         test: {
           name: "long",
-          ...{ ...PATIENT, include: LONG, exclude: ["node_modules/**"] },
+          ...{ ...PATIENT, isolate, include: LONG, exclude: ["node_modules/**"] },
           // Most of them start whole clouds of processes, from a bundle. The other tests start few, and those from the sources.
           globalSetup: [...globalSetup, "test/rigs/bundle-setup.ts"],
           setupFiles: [...setupFiles, "test/rigs/bundle-worker.ts"],
