@@ -132,6 +132,15 @@ export const NO_VOLUME_SNAPSHOTS = "the host's driver cannot make or delete snap
 export const NO_TRUSTED_CERTS =
   "Trusted image certificates provided on host that does not support certificate validation.";
 
+/** A guest does not have the volume that was to be changed. */
+export class LacksVolumeError extends Error {
+  override readonly name = "LacksVolumeError";
+
+  constructor(volumeId: string) {
+    super(`the guest does not have volume ${volumeId}`);
+  }
+}
+
 /** A guest that outlived the agent's last process. */
 export type AdoptedGuest = GuestName & {
   readonly state: KeptState;
@@ -228,6 +237,7 @@ export interface Driver {
    *   guest goes to both. When this fails, the guest has its volume as before.
    * - `pivot`: from now on the guest uses the other one, also at its next start. When this fails, the guest uses one of them, which `keep` tells.
    * - `keep` ends the copying, and resolves when the guest uses its own volume alone. Rejects if the guest uses the other one.
+   * Each rejects with a LacksVolumeError if the guest does not have the volume.
    */
   changeVolume(guest: GuestName, volume: ServerVolume, step: VolumeStep, signal: AbortSignal): Promise<void>;
   /**

@@ -1,6 +1,7 @@
 import type { VolumeStep } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import { LacksVolumeError } from "./driver.ts";
 import type { FakePower } from "./fake-power.ts";
 import { type FakeFiles, type FakeShare, nameIn } from "./fake-volume-files.ts";
 
@@ -68,7 +69,7 @@ function replacementsAfter(
   { volumeId, replacedBy: by }: Pick<ServerVolume, "volumeId" | "replacedBy">,
   step: VolumeStep,
 ): FakeReplacements {
-  if (!volumes.includes(volumeId)) throw new Error(`the guest does not have volume ${volumeId}`);
+  if (!volumes.includes(volumeId)) throw new LacksVolumeError(volumeId);
   if (step === "extend") return replacements;
   const { [volumeId]: present, ...others } = replacements;
   const isUsed = present?.by === by && present.isUsed;

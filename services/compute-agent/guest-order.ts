@@ -30,7 +30,7 @@ export interface GuestOrder {
     | { readonly kind: "rescue"; readonly image: RescueImage }
     | { readonly kind: "attach"; readonly volume: ServerVolume }
     | { readonly kind: "detach"; readonly volume: ServerVolume }
-    | { readonly kind: "replace"; readonly volume: ServerVolume; readonly step: VolumeStep }
+    | { readonly kind: "replace"; readonly volume: ServerVolume; readonly step: VolumeStep; readonly mayLack: boolean }
     | {
         readonly kind: "volume-snapshot";
         readonly volume: ServerVolume;
@@ -129,7 +129,7 @@ export function orderOfVolume(message: Power, kind: "attach" | "detach", volume:
 
 export function orderOfVolumeStep(message: Power, step: VolumeStep, volume: ServerVolume): GuestOrder {
   const { orderId: id, revision } = message;
-  const work = { kind: "replace", volume, step } as const;
+  const work = { kind: "replace", volume, step, mayLack: message.mayLackVolume === true } as const;
   return { name: nameOf(message), id, revision, work, files: [], goal: null, answer: answering(message) };
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, NO_VOLUME_SNAPSHOTS, NotArrivedError } from "./driver.ts";
+import { type Driver, LacksVolumeError, NO_VOLUME_SNAPSHOTS, NotArrivedError } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
@@ -227,7 +227,10 @@ export class GuestOrders {
     }
     if (work.kind === "replace") {
       const replace = (raised: AbortSignal) => driver.changeVolume(name, work.volume, work.step, raised);
-      return this.#call("changing a volume", REPLACE_TIMEOUT_MS, signal, name, replace);
+      const changing = this.#call("changing a volume", REPLACE_TIMEOUT_MS, signal, name, replace);
+      return changing.catch((error: unknown) => {
+        if (!work.mayLack || !(error instanceof LacksVolumeError)) throw error;
+      });
     }
     if (work.kind === "volume-snapshot") {
       const part = (raised: AbortSignal) =>

@@ -231,3 +231,13 @@ test("a host that has stopped a guest says which volumes it has, also to a repea
   const none = { volumeIds: [] };
   expect(answers.map((answer) => answer.volumes)).toEqual([none, undefined, has, has, undefined, none]);
 });
+
+test("a guest without the volume has nothing to keep if it was not told to use the other one", async () => {
+  const keep = { ...NAME, verb: "keep-volume", imageId: "", snapshot: undefined, files: [], rescueImage: undefined };
+  const volume = { ...VOLUME, replacedBy: volumeOf(2).volumeId };
+  orders.power({ ...keep, orderId: "o/1", revision: 1, interfaces: undefined, volume }, stream);
+  await answered(1);
+  orders.power({ ...keep, orderId: "o/2", revision: 2, interfaces: undefined, volume, mayLackVolume: true }, stream);
+  await answered(2);
+  expect(answers.map(({ failed }) => failed)).toEqual([`the guest does not have volume ${VOLUME.volumeId}`, ""]);
+});

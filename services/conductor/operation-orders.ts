@@ -150,7 +150,7 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "extend-volume":
     case "pivot-volume":
     case "keep-volume":
-      return order(ask, { volume: facts.volume ?? undefined });
+      return order(ask, { volume: facts.volume ?? undefined, mayLackVolume: effect.stage === "unmirroring" });
     case SNAPSHOT_STEP_VERBS.switch:
     case SNAPSHOT_STEP_VERBS.return:
     case SNAPSHOT_STEP_VERBS.merge:

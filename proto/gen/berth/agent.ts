@@ -346,6 +346,8 @@ export interface Power {
     | undefined;
   /** Only for orders after which the guest may run: the files that it must use for its volumes. Volumes that are not named have the files that the host knows. */
   files: VolumeFile[];
+  /** Only for keep-volume: the guest was not told to use the other volume. So one that lacks the volume has nothing to keep, and the order is carried out. */
+  mayLackVolume?: boolean | undefined;
 }
 
 /**
@@ -3015,6 +3017,7 @@ function createBasePower(): Power {
     interfaces: undefined,
     snapshot: undefined,
     files: [],
+    mayLackVolume: undefined,
   };
 }
 
@@ -3055,6 +3058,9 @@ export const Power: MessageFns<Power> = {
     }
     for (const v of message.files) {
       VolumeFile.encode(v!, writer.uint32(98).fork()).join();
+    }
+    if (message.mayLackVolume !== undefined) {
+      writer.uint32(104).bool(message.mayLackVolume);
     }
     return writer;
   },
@@ -3168,6 +3174,14 @@ export const Power: MessageFns<Power> = {
             message.files.push(VolumeFile.decode(reader, reader.uint32()));
             continue;
           }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.mayLackVolume = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3205,6 +3219,7 @@ export const Power: MessageFns<Power> = {
       ? VolumeSnapshot.fromPartial(object.snapshot)
       : undefined;
     message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
+    message.mayLackVolume = object.mayLackVolume ?? undefined;
     return message;
   },
 };

@@ -6,7 +6,7 @@ import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { GuestVolume } from "../../../adapters/qemu/volume-places.ts";
 import type { VolumeStep } from "../../../core/agent/power-verbs.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
-import { NO_VOLUMES } from "../driver.ts";
+import { LacksVolumeError, NO_VOLUMES } from "../driver.ts";
 import { mayChangeDevices } from "./guest-volumes.ts";
 
 /**
@@ -22,7 +22,7 @@ export async function changeGuestVolume(
 ): Promise<void> {
   const { volumeId, replacedBy } = volume;
   const place = guest.record.volumes?.find((one) => one.volumeId === volumeId);
-  if (place === undefined) throw new QemuError("state", `the guest does not have volume ${volumeId}`);
+  if (place === undefined) throw new LacksVolumeError(volumeId);
   const isReplaced = place.replacedBy === replacedBy && place.replacement === undefined;
   switch (step) {
     case "extend":
