@@ -76,4 +76,35 @@ export function untakenContract(cell: () => CellUnderTest): void {
     expect(await store.commitActive([{ ...untaken(1), selection: 0 }])).toEqual([fenced]);
     expect(await conductorsOf(1)).toEqual([[conductorId(0), conductorId(1)]]);
   });
+
+  test("two conductors that both begin it: a hop of the slower one does not undo the later hop of the other", async () => {
+    const { store } = cell();
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1, 2], vcpus: 1 })]);
+    const other = { ...untaken(1), untakenBy: conductorId(1) };
+    const hop = (from: number) => ({
+      from,
+      reason: "x",
+      to: from + 1,
+      toHost: hostName(from + 1),
+      change: swapTo(1, from + 1),
+    });
+    expect(await store.hop([{ ...untaken(1), ...hop(0) }])).toEqual([committed]);
+    expect(await store.hop([{ ...other, ...hop(0) }])).toEqual([committed]);
+    expect(await store.hop([{ ...untaken(1), ...hop(1) }])).toEqual([committed]);
+    expect(await store.hop([{ ...other, ...hop(0) }])).toEqual([fenced]);
+    expect(await cell().used()).toEqual([0, 0, 1]);
+    expect((await store.attempts(serverId(1))).map(({ result }) => result)).toEqual(["failed", "failed", null]);
+    expect(await store.commitActive([{ ...untaken(1), selection: 2 }])).toEqual([committed]);
+  });
+
+  test("two conductors that both begin it: the one that has lost a host does not become the owner by a commit that is fenced", async () => {
+    const { store } = cell();
+    for (const server of [1, 2]) await dispatch(server);
+    const hop = { ...untaken(1), from: 0, reason: "x", to: 1, toHost: hostName(1), change: swapTo(1, 1) };
+    expect(await store.hop([hop])).toEqual([committed]);
+    const commits = [1, 2].map((server) => ({ ...untaken(server), untakenBy: conductorId(1), selection: 0 }));
+    expect(await store.commitActive(commits)).toEqual([fenced, committed]);
+    expect([await conductorsOf(1), await conductorsOf(2)]).toEqual([[[]], [[conductorId(1)]]]);
+    expect(await store.holdTasks(conductorId(0), [taskId(1)])).toEqual([true]);
+  });
 }

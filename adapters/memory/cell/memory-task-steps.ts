@@ -138,6 +138,8 @@ export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
   const found = findOwned(tx, hop, null);
   if (found === null) return FENCED;
   const { task, server } = found;
+  // Two conductors may both have begun the task untaken, under one epoch, and the other one is further.
+  if (task.selection !== hop.from && task.selection !== hop.to) return FENCED;
   const failed = tx.cell.attempts.get(attemptIdOf(task.id, hop.from));
   if (failed?.result === null) endAttempt(tx, attemptIdOf(task.id, hop.from), hop.result ?? "failed", hop.reason);
   const why = whyNotTo(tx, hop);

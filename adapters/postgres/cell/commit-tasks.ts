@@ -289,11 +289,11 @@ async function noteUncalled(client: PoolClient, uncalled: readonly Hop[]): Promi
   });
 }
 
-/** The first three parameters of every function that writes for tasks. */
 /** The conductor that has begun some of these tasks without taking them. All are its own, since it writes them. */
 const conductorOf = (tenures: readonly Tenure[]): string | null =>
   tenures.find(({ untakenBy }) => untakenBy !== undefined)?.untakenBy ?? null;
 
+/** The first three parameters of every function that writes for tasks. */
 function tenureArrays(tenures: readonly Tenure[]): readonly string[] {
   return [
     textArrayLiteral(tenures.map((tenure) => tenure.taskId)),

@@ -40,15 +40,18 @@ begin
     null;
   end;
 
-  if conductor is not null then
-    perform cell_hold(conductor, task_ids);
-  end if;
-  select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed
-  from cell_claims(task_ids, server_uuids, epochs, 'success') as c
+  select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), coalesce(array_agg(c.at), '{}') into fresh, committed
+  from cell_claims(task_ids, server_uuids, epochs, 'success') as c;
+  -- Only a statement that begins when the rows are locked sees where a hop under the same epoch has left the servers.
+  select coalesce(array_agg(c.at) filter (where c.at = any (fresh)), '{}'), array_agg(c.at) into fresh, committed
+  from unnest(committed) as c (at)
   join servers s on s.uuid = server_uuids[c.at]
   where s.attempt_id = attempt_ids[c.at]
-    and case when c.repeated then s.status = 'ACTIVE' else s.uuid <> all (quarantined) end;
+    and case when c.at = any (fresh) then s.uuid <> all (quarantined) else s.status = 'ACTIVE' end;
 
+  if conductor is not null then
+    perform cell_hold(conductor, array(select task_ids[f.at] from unnest(fresh) as f (at)));
+  end if;
   update tasks t set ended_at = now(), outcome = 'success' from unnest(fresh) as f (at) where t.id = task_ids[f.at];
   update servers s set status = 'ACTIVE', task_state = null, launched_at = now(), updated_at = now()
   from unnest(fresh) as f (at) where s.uuid = server_uuids[f.at];

@@ -25,6 +25,7 @@ begin
   end;
 
   if conductor is not null then
+    perform from servers s where s.uuid = any (server_uuids) order by s.uuid for no key update;
     perform cell_hold(conductor, task_ids);
   end if;
   select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed

@@ -24,6 +24,11 @@ begin
   end if;
 
   owned := array(select c.at from cell_claims(task_ids, server_uuids, epochs, null) as c);
+  -- Two conductors may both have begun a task untaken, under one epoch. A hop from a selection that the other one has left long ago is fenced.
+  owned := array(
+    select o.at from unnest(owned) as o (at) join tasks t on t.id = task_ids[o.at]
+    where t.selection in (from_selections[o.at], to_selections[o.at]) order by o.at
+  );
   if cardinality(owned) < count then
     changes := cell_without(changes, array(select p.at from generate_series(1, count) as p (at) where p.at <> all (owned)));
   end if;

@@ -21,9 +21,11 @@ begin
   where s.uuid = w.uuid;
   update tasks t set selection = w.selection
   from (
-    select u.* from unnest(task_ids, server_uuids, epochs, to_selections) as u (id, server_uuid, epoch, selection) order by u.id
+    select u.* from unnest(task_ids, server_uuids, epochs, from_selections, to_selections) as u (id, server_uuid, epoch, left_one, selection)
+    order by u.id
   ) w
-  where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null;
+  where t.id = w.id and t.server_uuid = w.server_uuid and t.epoch = w.epoch and t.ended_at is null
+    and t.selection in (w.left_one, w.selection);
   get diagnostics written = row_count;
   if written < cardinality(task_ids) then
     raise exception using errcode = 'BT002';
