@@ -66,7 +66,8 @@ const stands = () => eventually("it to stand", () => cell.runsOn(1).length === 0
 
 /** Prevents tasks from being taken until the returned function is called. */
 function holdTasks(): () => void {
-  const gates = [conductor.gate.hold("takeTasks"), conductor.gate.hold("sweepTasks")];
+  const calls = ["takeTasks", "sweepTasks", "holdTasks", "commitActive"] as const;
+  const gates = calls.map((name) => conductor.gate.hold(name));
   return () => {
     for (const release of gates) release();
   };
