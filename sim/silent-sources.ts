@@ -30,7 +30,9 @@ export class SilentSources {
     this.#toldDown = toldDown;
   }
 
-  handedOver(toAttemptId: string, arrival: Arrival): void {
+  /** A guest that was handed over itself is no longer the only copy: the next host's guest has everything, and is watched. */
+  handedOver(fromAttemptId: string, toAttemptId: string, arrival: Arrival): void {
+    this.#unheard.delete(fromAttemptId);
     if (!this.#unwanted.has(arrival.serverUuid)) this.#unheard.set(toAttemptId, arrival);
   }
 

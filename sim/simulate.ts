@@ -121,7 +121,8 @@ class Simulation {
     );
     world.onHandedOver = ({ serverUuid, attemptId, toHost, toAttemptId, live }, agent) => {
       survivors.handedOver(attemptId, toAttemptId);
-      if (live && options.profile.watchesSources) sources.handedOver(toAttemptId, { serverUuid, agent, host: toHost });
+      if (live && options.profile.watchesSources)
+        sources.handedOver(attemptId, toAttemptId, { serverUuid, agent, host: toHost });
     };
     world.onHeard = (process) => sources.heard(process);
     world.onUnwanted = (serverUuid, what) => {
