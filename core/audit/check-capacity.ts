@@ -45,24 +45,22 @@ export function checkCapacity(facts: CapacityFacts): Violation[] {
 }
 
 function sumAllocations(allocated: Iterable<AllocationItem>) {
-  const sums = new Map<
-    string,
-    { readonly provider: ProviderUuid; readonly resourceClass: ResourceClass; amount: number }
-  >();
-  const keyOf = (provider: ProviderUuid, resourceClass: ResourceClass): string => `${provider} ${resourceClass}`;
+  const sums = new Map<ProviderUuid, Map<ResourceClass, number>>();
   for (const { provider, resourceClass, amount } of allocated) {
-    const key = keyOf(provider, resourceClass);
-    const sum = sums.get(key);
-    if (sum === undefined) sums.set(key, { provider, resourceClass, amount });
-    else sum.amount += amount;
+    const ofProvider = sums.get(provider);
+    if (ofProvider === undefined) sums.set(provider, new Map([[resourceClass, amount]]));
+    else ofProvider.set(resourceClass, (ofProvider.get(resourceClass) ?? 0) + amount);
   }
   return {
     take(provider: ProviderUuid, resourceClass: ResourceClass): number {
-      const key = keyOf(provider, resourceClass);
-      const amount = sums.get(key)?.amount ?? 0;
-      sums.delete(key);
+      const ofProvider = sums.get(provider);
+      const amount = ofProvider?.get(resourceClass) ?? 0;
+      ofProvider?.delete(resourceClass);
       return amount;
     },
-    rest: () => [...sums.values()],
+    rest: (): AllocationItem[] =>
+      [...sums].flatMap(([provider, ofProvider]) =>
+        Array.from(ofProvider, ([resourceClass, amount]) => ({ provider, resourceClass, amount })),
+      ),
   };
 }
