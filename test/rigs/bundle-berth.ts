@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { type Plugin, rolldown } from "rolldown";
+import { coarseMappings } from "./coarse-mappings.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -32,6 +33,7 @@ export async function bundleBerth(dir: string): Promise<string> {
     sourcemapExcludeSources: true,
   });
   await bundle.close();
+  coarsenMaps(join(dir, "cli"));
   await bundleValidation(dir);
   writeFileSync(join(dir, "package.json"), '{"type":"module"}\n');
   writeFileSync(join(dir, "cli/main.js"), 'process.setSourceMapsEnabled(true);\nawait import("./bundled.js");\n');
@@ -45,6 +47,14 @@ export async function bundleBerth(dir: string): Promise<string> {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(dir, "compiled") };
   await run(process.execPath, [join(dir, VALIDATION)], { env });
   return launcher;
+}
+
+/** Makes the source maps of a directory small: each process whose connections break asks for stacks. */
+function coarsenMaps(dir: string): void {
+  for (const name of readdirSync(dir).filter((file) => file.endsWith(".map"))) {
+    const map = JSON.parse(readFileSync(join(dir, name), "utf8")) as { readonly mappings: string };
+    writeFileSync(join(dir, name), JSON.stringify({ ...map, mappings: coarseMappings(map.mappings), names: [] }));
+  }
 }
 
 /** Bundles TypeBox's validation by itself: it is 200 files, and only the services that validate something load them, such as every agent at its start. */
