@@ -141,6 +141,24 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     }
   });
 
+  test("an operation may change a server's spec with its first step, and take the change back with its last one", async () => {
+    const { store } = cell();
+    await boot();
+    const volume = { ...volumeOf(1), inCinder: true };
+    expect((await begin({ kind: "attach-volume", volume, taskId: numbered(0xe, 5) })).outcome.kind).toBe("begun");
+    await store.commitStep([
+      transition(await take(numbered(0xe, 5)), 1, "succeed", { stage: "attaching", selection: 0 }),
+    ]);
+    const files = async () => (await store.servers([serverId(1)]))[0]?.spec.volumes.map(({ file }) => file);
+    const snapshot = { snapshotId: "s", newFile: "new", fileToMerge: "", mergeTarget: "" };
+    const wish = { kind: "resume-snapshot", volume: { ...volume, file: "new" }, snapshot } as const;
+    expect((await begin(wish)).outcome.kind).toBe("begun");
+    expect(await files()).toEqual(["new"]);
+    await store.commitStep([transition(await take(moveId), 1, "give-up", { stage: "denying", selection: 0 })]);
+    expect(await files()).toEqual([""]);
+    expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", taskState: null }]);
+  });
+
   test("an operation that was closed before it began never begins, and one that has begun is not closed", async () => {
     const { store } = cell();
     await boot();
