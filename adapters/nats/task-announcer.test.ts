@@ -87,6 +87,12 @@ describe("a build goes along with its name", () => {
     expect(await toldOf([build(changes)])).toEqual([]);
   });
 
+  test("unless its message tells so much already that a thousand such messages are too much for one reader", async () => {
+    const name = "n".repeat(7_000);
+    expect(await toldOf(Array.from({ length: 20 }, () => build({ name })))).toHaveLength(8);
+    expect(await toldOf(Array.from({ length: 64 }, () => build()))).toHaveLength(64);
+  });
+
   test("unless it was published before, since it may have begun", async () => {
     expect(await toldOf([build()], "again")).toEqual([]);
   });

@@ -10,8 +10,13 @@ import { cellTasksSubject } from "./streams.ts";
 const MESSAGE_TASKS_MAX = 64;
 /** Maximum number of messages that wait for the answer of the bus. Their tasks wait for nothing else. */
 const MESSAGES_OUT_MAX = 64;
-/** A larger task is only named, so that the tasks of one message stay well below the largest message of the bus (1 MB). */
-const TOLD_BYTES_MAX = 8_192;
+/**
+ * A message tells no more than this, and only names its other tasks: 64 usual ones. A conductor asks for a thousand messages at once, and NATS closes the connection
+ * of a reader for which more than 64 MB wait.
+ */
+const TOLD_BYTES_MAX = 60_000;
+/** A larger task is only named, so that one does not take the place of many. */
+const TOLD_TASK_BYTES_MAX = 8_192;
 
 /**
  * Tells a cell's conductors of stored tasks, so that they begin them sooner than their own sweep would. Tasks of one turn of the event loop
@@ -59,6 +64,13 @@ export class TaskAnnouncer {
 
 /** The tasks themselves that conductors may begin before they take them. */
 function toldAmong(tasks: readonly Task[]): Buffer[] {
-  const encoded = tasks.filter(isTold).map((task) => encodeOnce(Task, task));
-  return encoded.filter(({ length }) => length <= TOLD_BYTES_MAX).map((bytes) => Buffer.from(bytes));
+  let left = TOLD_BYTES_MAX;
+  const told: Buffer[] = [];
+  for (const task of tasks.filter(isTold)) {
+    const bytes = encodeOnce(Task, task);
+    if (bytes.length > Math.min(left, TOLD_TASK_BYTES_MAX)) continue;
+    left -= bytes.length;
+    told.push(Buffer.from(bytes));
+  }
+  return told;
 }

@@ -73,3 +73,18 @@ test("a commit is retried until the unavailable database answers", async () => {
   expect([tries(), await refused()]).toEqual([5, 0]);
   expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE" }]);
 });
+
+test("a build that another conductor has begun, too, and holds does not end in ERROR here", async () => {
+  const { store, commits } = await takenBuild([null]);
+  const ends = [2, 3].map((server) => ({
+    ...{ taskId: taskId(server), serverUuid: serverId(server), epoch: 0, untakenBy: conductorId(1), selection: 0 },
+    ...{ attemptReason: "the host is not connected", reason: "no host is left" },
+  }));
+  await store.dispatch([2, 3].map((server) => dispatchOf({ server, task: server, hosts: [0] })));
+  await store.holdTasks(conductorId(2), [taskId(2)]);
+  expect(await Promise.all(ends.map((end) => commits.commitError(end)))).toMatchObject([
+    { kind: "fenced" },
+    { kind: "committed" },
+  ]);
+  expect(await store.servers([2, 3].map(serverId))).toMatchObject([{ status: "BUILD" }, { status: "ERROR" }]);
+});

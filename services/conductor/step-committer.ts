@@ -90,8 +90,9 @@ export class StepCommitter {
     return this.#writtenOrError("hop", this.#hop, hop, hop.from);
   }
   async commitError(commit: ErrorCommit): Promise<CommitOutcome> {
-    // Its record is to name the conductor. If another one has taken it, the step is fenced.
-    if (commit.untakenBy !== undefined) await this.answered("hold", this.#hold, commit.taskId);
+    // Its record is to name the conductor. Another one that has begun it, too, and holds it may have a host that can build it.
+    if (commit.untakenBy !== undefined && !(await this.answered("hold", this.#hold, commit.taskId)))
+      return { kind: "fenced" };
     return this.#writtenOrError("commit-error", this.#error, commit, commit.selection);
   }
   /** Commits a step of an operation. Rejects only when the conductor stops. */

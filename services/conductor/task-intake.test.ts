@@ -97,6 +97,7 @@ describe("a task that its message tells", () => {
 
   test.each([
     ["the message has waited for long, so that a sweep may have it soon", { storedAtMs: NOW_MS - 501 }, true],
+    ["the clock of NATS is ahead, so that nobody knows how long it has waited", { storedAtMs: NOW_MS + 501 }, true],
     ["the message is delivered again, since another conductor may have begun it", { deliveries: 2 }, false],
     ["the message is a signal", { headers: { [taskSignalHeader]: "1" } }, false],
   ])("is taken when %s", async (_, message, isFirst) => {

@@ -122,10 +122,13 @@ export class TaskIntake {
     );
   }
 
-  /** Whether no sweep can have taken the message's tasks, unless clocks differ. */
+  /**
+   * Whether no sweep can have taken the message's tasks, unless they were published late. If the clock of NATS is ahead of this one, the message may be much
+   * older than it seems.
+   */
   #isFresh({ storedAtMs }: BusMessage): boolean {
     const { clock, settings } = this.#options;
-    return clock.now() - storedAtMs <= FRESH_SHARE * settings.untakenMs;
+    return Math.abs(clock.now() - storedAtMs) <= FRESH_SHARE * settings.untakenMs;
   }
 
   #beginUntaken(told: readonly Task[], headers: Readonly<Record<string, string>>): ReadonlySet<string> {
@@ -144,8 +147,7 @@ export class TaskIntake {
     const untaken = runs.untaken();
     for (let at = 0; at < untaken.length; at += SWEEP_MAX) {
       const some = untaken.slice(at, at + SWEEP_MAX);
-      await store.holdTasks(settings.conductorId, some);
-      runs.heldOrOver(some);
+      runs.heldOrOver(some, await store.holdTasks(settings.conductorId, some));
     }
   }
 

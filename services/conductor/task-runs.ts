@@ -102,9 +102,18 @@ export class TaskRuns {
     return [...this.#untaken];
   }
 
-  /** Told that these tasks need not be held any more: this conductor owns them, or they have ended or belong to another one. */
-  heldOrOver(taskIds: readonly string[]): void {
-    for (const id of taskIds) this.#untaken.delete(id);
+  /**
+   * Told which of these tasks this conductor owns now. The others have ended or belong to another conductor. A run of theirs that still waits for its host is
+   * abandoned, since it has not ended the task itself: it would leave a host that only this conductor has lost.
+   */
+  heldOrOver(taskIds: readonly string[], held: readonly boolean[]): void {
+    taskIds.forEach((id, at) => {
+      this.#untaken.delete(id);
+      const run = this.#byTask.get(id);
+      if (held[at] || run === undefined || run.host === null || run.tenure.epoch > 0) return;
+      this.#drop(run);
+      run.abandon();
+    });
   }
 
   #beginUnreadable({ task: { id }, epoch }: TakenTask, reason: string): void {

@@ -120,3 +120,24 @@ test("a build that two messages tell to two conductors runs once", async () => {
   expect(driver.guests()).toHaveLength(1);
   expect((await cell.store.attempts(serverId(1))).map(({ result }) => result)).toEqual(["success"]);
 });
+
+test("a conductor that has begun a build which another one holds abandons it, and does not leave a host that only it has lost", async () => {
+  const first = await cell.startConductor(1);
+  const second = await cell.startConductor(2);
+  await cell.startAgent({ id: "agent-1", hosts: [1, 2], conductors });
+  await cell.hostsUp(2);
+  const [letFirst, letSecond] = [first, second].map(({ gate }) => gate.hold("holdTasks"));
+  const message = Buffer.from(await cell.boot(1, [1, 2], { fake: { duration_ms: 600_000 } }));
+  const notice = TaskNotice.encode({ id: taskId(1), more: [], told: [message] }).finish();
+  const counts = () => [first, second].map(({ conductor }) => conductor.taskCount);
+  await eventually("both to begin it", async () => {
+    if (counts().includes(0)) await cell.publish(notice);
+    return !counts().includes(0);
+  });
+  letFirst?.();
+  await eventually("the first one to hold it", async () => (await takersOf(1)).length > 0);
+  letSecond?.();
+  await eventually("the second one to abandon it", () => counts().join() === "1,0");
+  expect(await takersOf(1)).toEqual(["conductor-1"]);
+  expect(await cell.store.attempts(serverId(1))).toMatchObject([{ host: "host-1", result: null }]);
+});
