@@ -107,4 +107,18 @@ export function untakenContract(cell: () => CellUnderTest): void {
     expect([await conductorsOf(1), await conductorsOf(2)]).toEqual([[[]], [[conductorId(1)]]]);
     expect(await store.holdTasks(conductorId(0), [taskId(1)])).toEqual([true]);
   });
+
+  test("two conductors that both begin it: the record names both when the first one has released it", async () => {
+    const { store } = cell();
+    for (const server of [1, 2]) {
+      await dispatch(server);
+      await store.holdTasks(conductorId(0), [taskId(server)]);
+    }
+    expect(await store.releaseTasks(conductorId(0), [untaken(1), untaken(2)])).toEqual([true, true]);
+    await store.holdTasks(conductorId(1), [taskId(1)]);
+    for (const server of [1, 2])
+      await store.commitActive([{ ...untaken(server), untakenBy: conductorId(1), selection: 0 }]);
+    const both = [[conductorId(0), conductorId(1)]];
+    expect([await conductorsOf(1), await conductorsOf(2)]).toEqual([both, both]);
+  });
 }

@@ -48,19 +48,24 @@ function noteTaking(tx: CellTransaction, row: TaskRow, conductorId: string, atMs
   row.takings = [...row.takings, taking].slice(-TAKINGS_MAX);
 }
 
+/** The first conductor that has begun a task has had it since it was stored. Another one that had begun it, too, may have released it. */
+function noteUntaken(tx: CellTransaction, row: TaskRow, conductorId: string): void {
+  noteTaking(tx, row, conductorId, row.takings.length === 0 ? row.createdAtMs : tx.nowMs);
+}
+
 /** Makes the conductor the owner of a task that it has begun without taking it, under the same epoch. */
 export function holdStep(tx: CellTransaction, conductorId: string, taskId: string): boolean {
   const row = tx.cell.tasks.get(taskId);
   if (row === undefined || row.endedAtMs !== null || row.epoch > 0) return false;
   if (row.owner !== null && row.owner !== conductorId) return false;
-  if (row.owner === null) noteTaking(tx, row, conductorId, row.createdAtMs);
+  if (row.owner === null) noteUntaken(tx, row, conductorId);
   row.owner = conductorId;
   return true;
 }
 
 /** Ends the task. One that its conductor has not taken names it now. */
 function endTask(tx: CellTransaction, row: TaskRow, outcome: TaskOutcome, { untakenBy }: Tenure): void {
-  if (row.owner === null && untakenBy !== undefined) noteTaking(tx, row, untakenBy, row.createdAtMs);
+  if (row.owner === null && untakenBy !== undefined) noteUntaken(tx, row, untakenBy);
   tx.cell.endTask(row, outcome, tx.nowMs);
 }
 

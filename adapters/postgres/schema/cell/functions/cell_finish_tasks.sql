@@ -1,4 +1,4 @@
--- requires: cell_first_taking
+-- requires: cell_first_taking, cell_note
 -- Ends these tasks with `outcome`, each under its epoch. Raises BT002 if one has already ended or belongs to another conductor. The caller,
 -- who has locked their servers, then undoes its writes. A task that this conductor has carried out without taking it names it now.
 create or replace function cell_finish_tasks(
@@ -16,7 +16,8 @@ declare
   taker constant text := conductor::text || '/' || coalesce((select c.name from conductors c where c.id = conductor), '');
 begin
   update tasks t set ended_at = now(), outcome = task_outcome,
-    takings = case when t.owner is null and taker is not null then cell_first_taking(t.created_at, taker) else t.takings end
+    takings = case when t.owner is not null or taker is null then t.takings
+      when cardinality(t.takings) = 0 then cell_first_taking(t.created_at, taker) else cell_note(t.takings, taker, 20) end
   from (
     select u.* from unnest(task_ids, server_uuids, epochs) as u (id, server_uuid, epoch) order by u.id
   ) w

@@ -1,4 +1,4 @@
--- requires: cell_first_taking
+-- requires: cell_first_taking, cell_note
 -- Makes the conductor the owner of tasks that it has begun without taking them, under the epoch that they have (0), so that no sweep takes them.
 -- Returns the tasks that it owns now. The others have ended, or another conductor has taken them.
 create or replace function cell_hold(conductor uuid, task_ids uuid[])
@@ -14,7 +14,9 @@ declare
 begin
   return query
     update tasks t set owner = conductor,
-      takings = case when t.owner = conductor then t.takings else cell_first_taking(t.created_at, taker) end
+      -- A conductor that had begun it, too, may have released it.
+      takings = case when t.owner = conductor then t.takings when cardinality(t.takings) = 0 then cell_first_taking(t.created_at, taker)
+        else cell_note(t.takings, taker, 20) end
     from (select u.id from unnest(task_ids) as u (id) order by u.id) w
     where t.id = w.id and t.ended_at is null and t.epoch = 0 and (t.owner is null or t.owner = conductor)
     returning t.id;
