@@ -30,6 +30,7 @@ import { type Conductor, createConductor } from "../../services/conductor/servic
 import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../../services/conductor/settings.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "../contract/cell-fixtures.ts";
 import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
+import { EndingClock } from "./ending-clock.ts";
 import { eventually } from "./eventually.ts";
 import { GatedStore } from "./gated-store.ts";
 import { quickClock } from "./quick-clock.ts";
@@ -92,7 +93,7 @@ export class CellOn<Store extends CellStore> {
   /** Neutron for conductors that are started after it was set. */
   networking: MemoryNetworking | null = null;
   blockStorage: MemoryBlockStorage | null = null;
-  readonly #clock: Clock;
+  readonly #clock: EndingClock;
   readonly #speed: number;
   readonly #broker: MemoryBroker;
   readonly #bus: Bus;
@@ -105,12 +106,10 @@ export class CellOn<Store extends CellStore> {
     { tracing = noTracing, speed = 1 }: SmallCellOptions = {},
   ) {
     this.#speed = speed;
-    this.#clock = speed === 1 ? systemClock : quickClock(speed);
+    this.#clock = new EndingClock(speed === 1 ? systemClock : quickClock(speed));
     this.#broker = new MemoryBroker(this.#clock);
     this.#bus = this.#broker.connect();
-    const { store, ledger } = bodyOn(this.#clock);
-    this.store = store;
-    this.ledger = ledger;
+    ({ store: this.store, ledger: this.ledger } = bodyOn(this.#clock));
     this.#tracing = tracing;
   }
 
@@ -128,6 +127,7 @@ export class CellOn<Store extends CellStore> {
     await Promise.all(this.#closers.map((close) => close()));
     await this.#bus.close();
     this.#broker.close();
+    this.#clock.end();
   }
 
   async startConductor(index: number, overrides: Partial<ConductorSettings> = {}): Promise<ConductorProcess> {
