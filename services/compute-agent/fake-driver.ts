@@ -35,11 +35,11 @@ import {
 import {
   type FakeFiles,
   type FakeShare,
-  filesAfter,
   filesOfVolumes,
   filesWanted,
   filesWithout,
   NO_SHARE,
+  snapshotted,
 } from "./fake-volume-files.ts";
 import type { GuestName } from "./journal.ts";
 import { leftBuild } from "./left-build.ts";
@@ -214,12 +214,12 @@ export class FakeDriver implements Driver {
   async snapshotVolume(
     guest: GuestName,
     volume: ServerVolume,
-    order: Parameters<typeof filesAfter>[2],
+    order: Parameters<typeof snapshotted>[2],
     signal: AbortSignal,
   ): Promise<void> {
     await this.#take(guest, "replace_ms", signal);
     if (order.step !== "return" && this.#failsNow(guest, "replace_failures")) throw new Error("the storage is broken");
-    this.#change(guest, ({ files = {} }) => ({ files: filesAfter(files, volume, order, this.#share) }));
+    this.#change(guest, (found) => snapshotted(found, volume, order, this.#share));
   }
 
   async useFiles(guest: GuestName, files: readonly VolumeFile[]): Promise<void> {

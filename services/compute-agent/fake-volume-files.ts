@@ -1,5 +1,7 @@
 import type { SnapshotStep } from "../../core/agent/power-verbs.ts";
+import { runsNow } from "../../core/agent/runs-now.ts";
 import type { ServerVolume, VolumeFile, VolumeSnapshot } from "../../proto/gen/berth/shared.ts";
+import type { FakePower } from "./fake-power.ts";
 
 /** The files of a guest's volumes in Cinder, by the volume's id: the one to which the guest writes, and each with the one that it refers to after it. */
 export type FakeFiles = Readonly<Record<string, readonly string[]>>;
@@ -63,6 +65,20 @@ export function filesAfter(
     throw new Error(`${fileToMerge} does not refer to ${mergeTarget}`);
   share.merged(fileToMerge, mergeTarget);
   return now(chain.filter((file) => file !== fileToMerge));
+}
+
+/** The files of a guest after one step of a snapshot, and those of its next start. One that stands still has the latter. Throws what the driver rejects with. */
+export function snapshotted(
+  {
+    files = {},
+    nextFiles,
+    power,
+  }: { readonly files?: FakeFiles; readonly nextFiles?: FakeFiles; readonly power: FakePower },
+  ...[volume, order, share]: [Parameters<typeof filesAfter>[1], Parameters<typeof filesAfter>[2], FakeShare]
+): { readonly files: FakeFiles; readonly nextFiles?: FakeFiles } {
+  const isStanding = !runsNow(power) && power !== "paused";
+  const after = filesAfter((isStanding && nextFiles) || files, volume, order, share);
+  return { files: after, ...(nextFiles && { nextFiles: after }) };
 }
 
 /** The files of a guest that does not run, when these are wanted. Throws what the driver rejects with. */
