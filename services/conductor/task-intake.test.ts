@@ -108,3 +108,31 @@ describe("a task that its message tells", () => {
     expect(await doneWith({}, false)).toEqual({ taken: task.id, isFirst: true });
   });
 });
+
+test("holds the builds that it has begun before each part of a sweep, since others sweep them when it takes long", async () => {
+  const done: string[] = [];
+  const { promise: isSwept, resolve: swept } = Promise.withResolvers<void>();
+  const { task } = dispatchOf({ server: 1, task: 7, hosts: [1] });
+  const runs = { ...{ size: 0, arrivals: 0, begin() {} }, untaken: () => [taskId(9)], heldOrOver() {} };
+  const store = {
+    holdTasks: async () => void done.push("hold"),
+    sweepTasks: async () => {
+      done.push("sweep");
+      if (done.length < 6) return [{ task }];
+      swept();
+      return [];
+    },
+  };
+  const clock = new ManualClock();
+  const options = {
+    bus: { consume: async () => ({ stop: async () => {} }) },
+    ...{ store, runs, clock, commits: {}, releaser: { resting: () => [] }, events: { swept() {} } },
+    settings: { conductorId: "c", untakenMs: 2_000, sweepMs: 1_000, messagesInFlightMax: 10, tasksMax: 1 },
+  };
+  const intake = new TaskIntake(options as unknown as TaskIntakeOptions);
+  await intake.start();
+  clock.advance(1_000);
+  await isSwept;
+  await intake.stop();
+  expect(done).toEqual(["hold", "sweep", "hold", "sweep", "hold", "sweep"]);
+});

@@ -195,8 +195,9 @@ export class TaskIntake {
 
   async #sweep(): Promise<void> {
     const { store, runs, releaser, events, settings } = this.#options;
-    await this.#holdUntaken();
     for (let full = true; full && !this.#stopped; ) {
+      // Others sweep what is not held in time, and a sweep of many tasks takes long.
+      await this.#holdUntaken();
       const limit = Math.min(SWEEP_MAX, settings.tasksMax - runs.size);
       if (limit <= 0) return;
       const { arrivals } = runs;

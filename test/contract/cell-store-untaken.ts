@@ -121,4 +121,20 @@ export function untakenContract(cell: () => CellUnderTest): void {
     const both = [[conductorId(0), conductorId(1)]];
     expect([await conductorsOf(1), await conductorsOf(2)]).toEqual([both, both]);
   });
+
+  test("is released before it is held, if no other conductor has it", async () => {
+    const { store } = cell();
+    for (const server of [1, 2, 3]) await dispatch(server);
+    await cell().take(2, 1);
+    await store.holdTasks(conductorId(1), [taskId(3)]);
+    expect(await store.releaseTasks(conductorId(0), [untaken(1), untaken(2), untaken(3)])).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect((await store.sweepTasks(conductorId(1), 0, 10)).map(({ task, epoch }) => [task.id, epoch])).toEqual([
+      [taskId(1), 1],
+    ]);
+    expect(await store.releaseTasks(conductorId(0), [untaken(1)])).toEqual([false]);
+  });
 }

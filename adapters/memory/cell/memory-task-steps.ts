@@ -102,11 +102,11 @@ function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number):
     .sort(oldestFirst);
 }
 
-/** Releases a task that the conductor owns under this epoch, provided that another live conductor can take it. */
+/** Releases a task that the conductor owns under this epoch, or has begun and not held yet, provided that another live conductor can take it. */
 export function releaseTaskStep(tx: CellTransaction, conductorId: string, tenure: Tenure): boolean {
   const row = tx.cell.tasks.get(tenure.taskId);
-  if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== tenure.epoch)
-    return false;
+  if (row === undefined || row.endedAtMs !== null || row.epoch !== tenure.epoch) return false;
+  if (row.owner !== conductorId && (row.owner !== null || row.epoch > 0)) return false;
   if (![...tx.cell.leases.keys()].some((id) => id !== conductorId && leaseHolds(tx, id))) return false;
   row.owner = null;
   return true;
