@@ -90,8 +90,6 @@ export default defineConfig({
           globalSetup: [...globalSetup, "test/rigs/bundle-setup.ts"],
           setupFiles: [...setupFiles, "test/rigs/bundle-worker.ts"],
           ...{ testTimeout: LONG_LIMIT, hookTimeout: LONG_LIMIT },
-          // They keep the CPUs busy by themselves: with one worker more they take as long in all, and each waits longer for its processes.
-          maxWorkers: Math.max(1, maxWorkers - 1),
           sequence: { groupOrder: 2 },
         },
       },
