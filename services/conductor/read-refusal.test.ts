@@ -62,6 +62,24 @@ test.each([
   },
 );
 
+test.each([
+  [6, "unclear"],
+  [7, { kind: "done", step: 4 }],
+] as const)(
+  "a guest that was to be paused and still runs when it was asked %d times has obeyed a forgotten order of the same revision, or not yet",
+  async (tries, meaning) => {
+    const guests = looking(() => ({ kind: "found", state: "running", revision: 7 }));
+    const asked = {
+      ...handOver,
+      ask: "start-source",
+      stage: "recalling",
+      tries,
+      failed: "a later order was given",
+    } as const;
+    expect(await meaningOfRefusal({ ...facts, pauses: true }, asked, guests)).toEqual(meaning);
+  },
+);
+
 const absent: GuestLook = { kind: "absent" };
 const prepared: GuestLook = { kind: "found", state: "prepared", revision: 0 };
 const arrived = { kind: "arrived", step: 4 };

@@ -92,8 +92,11 @@ export async function meaningOfRefusal(facts: OperationFacts, refused: Refused, 
     case "unclear":
       return "unclear";
     case "done":
-      // A guest that is to be paused runs for a moment before that, so by this very order it may run although it has not obeyed.
-      return facts.pauses && look.kind === "found" && look.revision === revision ? "unclear" : { kind: "done", step };
+      // A guest that is to be paused runs for a moment before that, so by this very order it may run although it has not obeyed. If it goes on running, it has obeyed another order
+      // of this revision, which a restored database has forgotten.
+      return facts.pauses && look.kind === "found" && look.revision === revision && refused.tries <= UNHEARD_TRIES_MAX
+        ? "unclear"
+        : { kind: "done", step };
     case "back":
       return { kind: "failed", step, reason: `the server runs on ${place.host} because of a later order`, final: true };
     case "forgotten":
