@@ -18,3 +18,13 @@ test("a data directory is made, and a file of its name is refused with what to d
     rmSync(directory, { recursive: true });
   }
 });
+
+test.runIf(existsSync("/proc/self"))(
+  "a directory below /proc is refused at once, where Node's recursive mkdir never returns",
+  () => {
+    for (const path of ["/proc/berth", "/proc/berth/below"])
+      expect(() => requireDataDir(path)).toThrow(
+        /^BERTH_DATA_DIR \(--data-dir\) "\/proc\/berth.*ENOENT.*give a directory in which you may write$/,
+      );
+  },
+);
