@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { certificatePlan, SameFileError } from "../deploy/certificate-plan.ts";
 import { type CertificateReport, MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { requireDirectory } from "../runtime/require-directory.ts";
 import { boolean, integer, type Kind, listOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
@@ -55,7 +56,11 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
   expiring: "kept, but expires soon",
   foreign: "kept, but issued by another authority",
   misnamed: "kept, but names another agent or other hosts",
+  unnamed: "kept, since this call does not name it",
+  forgotten: "kept, but expires soon: this call does not name it (--names, --agent-hosts)",
 };
+
+const USABLE: readonly CertificateReport["state"][] = ["made", "renewed", "kept", "unnamed"];
 
 /** `berth certs`: prints a line for each certificate. The exit code is 1 when a certificate that is kept is not usable. */
 export function runCertsCommand(argv: readonly string[]): Promise<number> {
@@ -65,15 +70,16 @@ export function runCertsCommand(argv: readonly string[]): Promise<number> {
     const plan = planOf(settings);
     const replace = force ? "force" : renew ? "renew" : "missing";
     const options = { nowMs: systemClock.now(), days, renewWithinDays: renewWithin, replace } as const;
+    requireDirectory("BERTH_OUT (--out)", out, 0o700);
     try {
       const reports = await makeCertificates(resolve(out), plan, options);
       for (const { file, state, validTo } of reports) {
         process.stdout.write(`${file}\t${validTo.toISOString().slice(0, 10)}\t${WORDS[state]}\n`);
       }
-      const bad = reports.filter(({ state }) => !["made", "renewed", "kept"].includes(state));
+      const bad = reports.filter(({ state }) => !USABLE.includes(state));
       if (bad.length === 0) return 0;
       process.stderr.write(
-        `berth certs: ${bad.length} certificates cannot be used: run it with --renew, or with --force if authorities expire\n`,
+        `berth certs: ${bad.length} certificates cannot be used: run it with --renew, with the --names and --agent-hosts that they were made with, and with --force if authorities expire\n`,
       );
       return 1;
     } catch (error) {

@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { generateTrace } from "../replay/generate-trace.ts";
 import { HOSTS_FILES, readTrace, TASKS_FILES } from "../replay/read-trace.ts";
+import { DATA_DIR, requireDirectory } from "../runtime/require-directory.ts";
 import { boolean, text } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { replaySettings, replayTrace } from "./replay.ts";
@@ -30,7 +31,7 @@ export function runDemoCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const directory = join(settings.dataDir, "demo-trace");
     const files = generateTrace({ seed: settings.seed, hosts: HOSTS, tasks: TASKS });
-    mkdirSync(directory, { recursive: true });
+    requireDirectory(DATA_DIR, directory);
     writeFileSync(join(directory, HOSTS_FILES[1]), files.hosts);
     writeFileSync(join(directory, TASKS_FILES[1]), files.tasks);
     const exitCode = await replayTrace(readTrace(directory), {

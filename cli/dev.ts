@@ -5,6 +5,7 @@ import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { runService } from "../runtime/lifecycle.ts";
 import { LOG_LEVELS } from "../runtime/logger.ts";
+import { DATA_DIR, requireDirectory } from "../runtime/require-directory.ts";
 import { integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
@@ -20,7 +21,6 @@ import { consoleWords } from "./dev/console-words.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
 import { networkNoteOf } from "./dev/network-note.ts";
-import { requireDataDir } from "./dev/require-data-dir.ts";
 import { requireFreePort } from "./dev/require-free-port.ts";
 import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
 import {
@@ -110,7 +110,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       const listen = { host: "127.0.0.1", port: settings.port };
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
       const dataDir = resolve(settings.dataDir);
-      requireDataDir(dataDir);
+      requireDirectory(DATA_DIR, dataDir);
       const access = openTrialAccess(settings, dataDir, logger);
       const images = imagesOf(settings, dataDir);
       const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir, images.imagesPath) : null;

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -151,4 +151,22 @@ test.each([
   ["a host that is called as the cell's own", ["east"], ["agent"]],
 ])("two certificates never share one file: %s is refused", (_what, cells, hosts) => {
   expect(() => certificatePlan(cells, hosts)).toThrow(SameFileError);
+});
+
+test("certificates that the call does not name are kept and listed, and those that expire soon are marked; other files are not", async () => {
+  const more = { name: "east-more", permit: { agentIds: ["more"], hosts: ["more-*"] } };
+  await make({}, [{ ...PLAN[0]!, members: [...PLAN[0]!.members, more] }, PLAN[1]!]);
+  const before = readFileSync(join(dir, "east-more.pem"), "utf8");
+  for (const file of ["note.pem", "other.txt"]) writeFileSync(join(dir, file), "no certificate");
+  expect((await make()).at(-1)).toBe("east-more.pem unnamed");
+  const late = { nowMs: NOW_MS + 70 * DAY_MS, replace: "renew" as const };
+  expect(await make(late)).toEqual([
+    "east-ca.pem kept",
+    "east-agent.pem renewed",
+    "east-127.0.0.1.pem renewed",
+    "west-ca.pem kept",
+    "west-agent.pem renewed",
+    "east-more.pem forgotten",
+  ]);
+  expect(readFileSync(join(dir, "east-more.pem"), "utf8")).toBe(before);
 });

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { permitOfCertificate } from "../adapters/grpc/certificate-permit.ts";
 import {
@@ -26,9 +26,18 @@ export interface CertificateOptions {
 
 /**
  * `expiring`, `foreign` and `misnamed` certificates are kept although they will soon stop working or do not work at all: the authority is
- * another one, or the names are not the agent and the hosts of the plan.
+ * another one, or the names are not the agent and the hosts of the plan. `unnamed` certificates were made by these authorities and are in no plan of this call, so they
+ * are kept whatever the call replaces; `forgotten` ones of these expire soon.
  */
-export type CertificateState = "made" | "renewed" | "kept" | "expiring" | "foreign" | "misnamed";
+export type CertificateState =
+  | "made"
+  | "renewed"
+  | "kept"
+  | "expiring"
+  | "foreign"
+  | "misnamed"
+  | "unnamed"
+  | "forgotten";
 
 export interface CertificateReport {
   readonly file: string;
@@ -58,7 +67,33 @@ export async function makeCertificates(
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const reports: CertificateReport[] = [];
   for (const authority of plan) reports.push(...(await makeAuthority(dir, authority, options)));
-  return reports;
+  return [...reports, ...findUnnamed(dir, plan, { ...options, named: new Set(reports.map(({ file }) => file)) })];
+}
+
+/** The other certificates of these authorities in the directory, such as those of agents that an earlier call named. */
+function findUnnamed(
+  dir: string,
+  plan: readonly AuthorityPlan[],
+  options: CertificateOptions & { readonly named: ReadonlySet<string> },
+): readonly CertificateReport[] {
+  const authorities = plan.flatMap(({ name }) => readCertificate(join(dir, authorityFiles(name).certificate)) ?? []);
+  return readdirSync(dir)
+    .filter((file) => file.endsWith(".pem") && !file.endsWith("-key.pem") && !options.named.has(file))
+    .toSorted()
+    .flatMap((file) => {
+      const found = certificateIn(join(dir, file));
+      if (found === null || !authorities.some((own) => found.verify(own.publicKey))) return [];
+      return { file, state: isExpiring(found, options) ? "forgotten" : "unnamed", validTo: found.validToDate };
+    });
+}
+
+/** Null for a file that is no certificate, which may be anybody's. */
+function certificateIn(path: string): X509Certificate | null {
+  try {
+    return readCertificate(path);
+  } catch {
+    return null;
+  }
 }
 
 async function makeAuthority(

@@ -9,6 +9,13 @@ export function firstFault(schema: TSchema, value: unknown): string | null {
   const { Errors } = load("typebox/schema") as typeof import("typebox/schema");
   const [, [first]] = Errors(schema, value);
   if (first === undefined) return null;
-  const why = first.message === "schema is false" ? "is not known" : first.message;
-  return `${first.instancePath || "/"} ${why}`;
+  return `${first.instancePath || "/"} ${whyOf(first)}`;
+}
+
+type Fault = ReturnType<typeof import("typebox/schema").Errors>[1][number];
+
+function whyOf(error: Fault): string {
+  if (error.keyword === "enum")
+    return `must be one of ${error.params.allowedValues.map((one) => JSON.stringify(one)).join(", ")}`;
+  return error.message === "schema is false" ? "is not known" : error.message;
 }

@@ -23,10 +23,14 @@ export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
       return { values, positionals, faults, faulty };
     } catch (error) {
       const [firstSentence = ""] = (error as Error).message.split(/\.\s|\.?\n/);
-      faults.push(firstSentence);
       const flag = /'(-[^\s']*)/.exec(firstSentence)?.[1] ?? "";
+      const isDashed = firstSentence.endsWith("argument is ambiguous");
+      faults.push(
+        isDashed ? `Option '${flag}' needs a value; write one that begins with a dash as ${flag}=VALUE` : firstSentence,
+      );
       faulty.add(flag.replace(/^-+(no-)?/, ""));
-      const others = args.filter((word) => !isOf(word, flag));
+      const isItsNumber = (at: number) => isDashed && args[at - 1] === flag && /^-[0-9.]/.test(args[at] ?? "");
+      const others = args.filter((word, at) => !isOf(word, flag) && !isItsNumber(at));
       // Nothing was left out, so the parser would fail in the same way again.
       if (others.length === args.length) return { values: {}, positionals: [], faults, faulty };
       args = others;

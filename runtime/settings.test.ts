@@ -133,9 +133,17 @@ test("names everything that is wrong at once, one line each", () => {
   expect(() => read(["x", "--cell", "--cells=7", "--lease=9"])).toThrow(
     [
       "2 errors:",
-      "  Option '--cell' argument is ambiguous; see berth try --help",
+      "  Option '--cell' needs a value; write one that begins with a dash as --cell=VALUE; see berth try --help",
       '  BERTH_LEASE (--lease) is wrong: "9"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
     ].join("\n"),
+  );
+});
+
+test("takes a negative number after a flag for the flag's value, and says how to write it", () => {
+  expect(() => read(["x", "--cell=c", "--cells", "-5"])).toThrow(
+    new SettingsError(
+      "Option '--cells' needs a value; write one that begins with a dash as --cells=VALUE; see berth try --help",
+    ),
   );
 });
 

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { DATA_DIR, requireDirectory } from "../../../runtime/require-directory.ts";
 import { copyClusterFiles, keepPattern, patternFor } from "./cluster-pattern.ts";
 import type { Binaries } from "./embedded-binaries.ts";
 import { EmbeddedError } from "./embedded-error.ts";
@@ -41,7 +42,7 @@ export async function openCluster(
   binaries: Binaries,
   { isDurable }: { readonly isDurable: boolean },
 ): Promise<Cluster> {
-  mkdirSync(dataDir, { recursive: true });
+  requireDirectory(DATA_DIR, dataDir);
   if (user !== null) chmodSync(dataDir, 0o711);
   const place = join(dataDir, "cluster");
   if (!existsSync(place)) await makeCluster(dataDir, sharedDir, user, binaries, isDurable);

@@ -47,7 +47,9 @@ export function describeMissing(known: KnownLife): readonly string[] {
     missing.push("The server's request is not in the API database: it was archived (berth db archive).");
   if (decisions.length === 0)
     missing.push(
-      "No decision of a scheduler about the server is kept: it was not made yet, or long ago (berth scheduler --keep-decisions), or at a busy time.",
+      `No decision of a scheduler about the server is kept: ${
+        inCell?.server ? "" : "it was not made yet, or "
+      }it was made long ago (berth scheduler --keep-decisions), at a busy time, or by a scheduler that ended right after it.`,
     );
   if (inCell === null) return missing;
   if (inCell.server === null)
@@ -60,7 +62,7 @@ export function describeMissing(known: KnownLife): readonly string[] {
   const unnamed = inCell.tasks.filter(({ conductors, outcome }) => conductors.length === 0 && outcome !== null);
   if (unnamed.length > 0)
     missing.push(
-      `The conductors of these tasks were not recorded: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before a conductor took them, or carried out by a version that did not record it).`,
+      `The conductors of these tasks were not recorded: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before a conductor had taken or held them, or carried out by a version that did not record it).`,
     );
   return missing;
 }
