@@ -29,7 +29,7 @@ describe("a server that is deleted", () => {
 
   const taskOf = async (uuid: string) => (await cell.openTasks([uuid]))[0];
   const taken = (uuid: string) =>
-    eventually("the build to be taken", async () => ((await taskOf(uuid))?.epoch ?? 0) > 0, PATIENT);
+    eventually("the build to be taken", async () => typeof (await taskOf(uuid))?.owner === "string", PATIENT);
   const waitersAtLeast = (count: number) =>
     eventually(`${count} to wait for a lock`, async () => (await cell.lockWaiters()) >= count, PATIENT);
   const cancelled = (uuid: string) =>
