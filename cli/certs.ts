@@ -79,7 +79,7 @@ export function runCertsCommand(argv: readonly string[]): Promise<number> {
       const bad = reports.filter(({ state }) => !USABLE.includes(state));
       if (bad.length === 0) return 0;
       process.stderr.write(
-        `berth certs: ${bad.length} certificates cannot be used: run it with --renew, with the --names and --agent-hosts that they were made with, and with --force if authorities expire\n`,
+        `berth certs: ${bad.length} certificates cannot be used: run it with --renew and the --names and --agent-hosts that they were made with, or with --force if authorities expire\n`,
       );
       return 1;
     } catch (error) {

@@ -45,8 +45,8 @@ interface Delivery {
  * message is acknowledged when its task is taken or begun, or belongs to another conductor, because the rows hold the truth. The message of a signal
  * is also meant for the conductor that already carries the operation. It takes the task again, and so reads the signal.
  *
- * A task that its message carries is begun without being taken, if the message is delivered for the first time and soon: no other conductor has it, and none
- * sweeps it so early. That saves a short build a transaction. Each sweep begins with making the conductor the owner of those that are still in progress. If
+ * A task that its message carries is begun without being taken, if the message is delivered for the first time and soon: then hardly ever has another conductor
+ * begun it, and none sweeps it so early. That saves a short build a transaction. Each sweep begins with making the conductor the owner of those that are still in progress. If
  * another one has taken such a task all the same, everything that is written for it here is fenced, as when a lease was lost.
  */
 export class TaskIntake {
