@@ -4,7 +4,7 @@ export interface Tenure {
   readonly serverUuid: string;
   /** 0 while no conductor has taken the task. */
   readonly epoch: number;
-  /** The conductor that carries out a task which it has not taken. The end of the task then names it. */
+  /** For a build: the conductor that carries it out without having taken it. Its end then names it. */
   readonly untakenBy?: string | undefined;
   /** For a delete: the server's open migrations. Their allocations are released together with the server's. */
   readonly migrations?: readonly string[] | undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Tenure } from "../../core/tasks/tenure.ts";
-import { conductorId, deleteTask, dispatchOf, hostName, serverId, swapTo, taskId } from "./cell-fixtures.ts";
+import { conductorId, dispatchOf, hostName, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import type { CellUnderTest } from "./cell-under-test.ts";
 
 const committed = { kind: "committed" };
@@ -9,8 +9,8 @@ const fenced = { kind: "fenced" };
 /** The guarantees for a task that a conductor begins before it takes it. */
 export function untakenContract(cell: () => CellUnderTest): void {
   /** What conductor 0 writes with for a task that it has not taken. */
-  const untaken = (server: number, task = server): Tenure => ({
-    ...{ taskId: taskId(task), serverUuid: serverId(server), epoch: 0, untakenBy: conductorId(0) },
+  const untaken = (server: number): Tenure => ({
+    ...{ taskId: taskId(server), serverUuid: serverId(server), epoch: 0, untakenBy: conductorId(0) },
   });
   const dispatch = (server: number) =>
     cell().store.dispatch([dispatchOf({ server, task: server, hosts: [0, 1], vcpus: 1 })]);
@@ -27,9 +27,6 @@ export function untakenContract(cell: () => CellUnderTest): void {
     expect(await store.commitActive([{ ...untaken(1), selection: 0 }])).toEqual([committed]);
     expect([await conductorsOf(1), await conductorsOf(2)]).toEqual([[[conductorId(0)]], [[conductorId(0)]]]);
     expect(await store.servers([1, 2].map(serverId))).toMatchObject([{ status: "ACTIVE" }, { status: "ACTIVE" }]);
-    await store.requestDelete([deleteTask(1, 11)]);
-    expect(await store.commitDeleted([untaken(1, 11)])).toEqual([committed]);
-    expect((await conductorsOf(1)).at(-1)).toEqual([conductorId(0)]);
   });
 
   test("ends beside one that another conductor has taken, which fences the write", async () => {

@@ -63,12 +63,6 @@ export function holdStep(tx: CellTransaction, conductorId: string, taskId: strin
   return true;
 }
 
-/** Ends the task. One that its conductor has not taken names it now. */
-function endTask(tx: CellTransaction, row: TaskRow, outcome: TaskOutcome, { untakenBy }: Tenure): void {
-  if (row.owner === null && untakenBy !== undefined) noteUntaken(tx, row, untakenBy);
-  tx.cell.endTask(row, outcome, tx.nowMs);
-}
-
 /** Takes the tasks that a sweep finds, except those that the conductor leaves to others for now. */
 export function sweepStep(
   tx: CellTransaction,
@@ -130,7 +124,8 @@ export function commitActiveStep(tx: CellTransaction, commit: Tenure & { readonl
   const { task, server } = found;
   if (task.endedAtMs !== null) return server.status === "ACTIVE" ? COMMITTED : FENCED;
   if (tx.cell.isInQuarantine(server.uuid, attemptId)) return { kind: "quarantined" };
-  endTask(tx, task, "success", commit);
+  if (task.owner === null && commit.untakenBy !== undefined) noteUntaken(tx, task, commit.untakenBy);
+  tx.cell.endTask(task, "success", tx.nowMs);
   server.status = "ACTIVE";
   server.taskState = null;
   server.launchedAtMs = tx.nowMs;
@@ -219,7 +214,7 @@ export function commitDeletedStep(tx: CellTransaction, commit: Tenure): CommitOu
   if (found === null) return FENCED;
   const { task, server } = found;
   if (task.endedAtMs !== null) return COMMITTED;
-  endTask(tx, task, "deleted", commit);
+  tx.cell.endTask(task, "deleted", tx.nowMs);
   const left = commit.left ?? [];
   const migrations = (commit.migrations ?? [])
     .map((uuid) => tx.cell.migrations.get(uuid))

@@ -87,9 +87,9 @@ export function commitError(
 export function commitDeleted(pool: Pool, deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
   return inRounds(deletes, taskOf, (round) => {
     const query = {
-      name: "cell_become_deleted",
-      text: "select cell_become_deleted($1, $2, $3, $4) as at",
-      values: [...tenureArrays(round), conductorOf(round)],
+      name: "cell_commit_deleted",
+      text: "select cell_commit_deleted($1, $2, $3) as at",
+      values: tenureArrays(round),
     };
     return round.some(({ migrations = [], left = [] }) => migrations.length > 0 || left.length > 0)
       ? commitDeletedMoving(pool, round, query)
@@ -103,7 +103,7 @@ function commitDeletedMoving(
   deletes: readonly Tenure[],
   query: StoreQuery,
 ): Promise<readonly CommitOutcome[]> {
-  return runStored("cell_become_deleted", () =>
+  return runStored("cell_commit_deleted", () =>
     inTransaction(pool, async (client) => {
       await lockServers(client, deletes);
       for (const tenure of deletes) await keepLeft(client, tenure);

@@ -504,14 +504,6 @@ create function cell_become_active(task_ids uuid[], server_uuids uuid[], epochs 
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
-create function cell_become_deleted(task_ids uuid[], server_uuids uuid[], epochs integer[], conductor uuid)
-  returns SETOF integer
-  language plpgsql
-  set enable_hashjoin=off
-  set enable_mergejoin=off
-  set enable_seqscan=off
-  set plan_cache_mode=force_generic_plan;
-
 create function cell_begin(ops jsonb, bytes bytea, payload_starts integer[], payload_lengths integer[], changes ledger_batch)
   returns TABLE(at integer, outcome text, detail jsonb, xid bigint)
   language plpgsql
@@ -556,7 +548,11 @@ create function cell_commit_active(task_ids uuid[], server_uuids uuid[], epochs 
 
 create function cell_commit_deleted(task_ids uuid[], server_uuids uuid[], epochs integer[])
   returns SETOF integer
-  language sql;
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off
+  set plan_cache_mode=force_generic_plan;
 
 create function cell_commit_error(task_ids uuid[], server_uuids uuid[], epochs integer[], selections integer[], attempt_reasons text[], reasons text[])
   returns SETOF integer
