@@ -1,5 +1,4 @@
-import { Counter, Gauge, type Registry } from "prom-client";
-import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
+import type { Registry } from "prom-client";
 import { isOrderlyEnd } from "../../core/agent/link.ts";
 import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { DoomedGuest } from "../../core/stores/cell/quarantine.ts";
@@ -7,6 +6,8 @@ import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Migration } from "../../core/tasks/migration.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { createConductorMetrics } from "./conductor-metrics.ts";
+import type { MessageMisfit } from "./message-clock.ts";
 
 /** A fault that hits many tasks at once is logged at most once in this time. Every occurrence is counted. */
 const REPEATED_LOG_MS = 1_000;
@@ -16,7 +17,7 @@ const HELD_UP_LOG_MS = 30_000;
 export class ConductorEvents {
   readonly #logger: Logger;
   readonly #clock: Clock;
-  readonly #metrics: ReturnType<typeof createMetrics>;
+  readonly #metrics: ReturnType<typeof createConductorMetrics>;
   readonly #loggedAtMs = new Map<string, number>();
 
   constructor(options: {
@@ -27,7 +28,7 @@ export class ConductorEvents {
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
-    this.#metrics = createMetrics(options.registry, options.taskCount);
+    this.#metrics = createConductorMetrics(options.registry, options.taskCount);
   }
 
   agentArrived(agentId: string, hosts: number): void {
@@ -175,6 +176,26 @@ export class ConductorEvents {
   swept(count: number): void {
     this.#metrics.swept.inc(count);
     this.#logger.info({ count }, "this conductor took over tasks that no conductor was working on");
+  }
+
+  /** Called for each message whose builds were taken before they were begun, because of its age. */
+  toldUnusable(reason: MessageMisfit): void {
+    this.#metrics.toldUnusable.inc({ reason });
+  }
+
+  /** NATS's clock is behind this one by `aheadMs`; if that is negative, it is ahead. Called once until `clocksAgree`. */
+  clocksDiffer(aheadMs: number): void {
+    const seconds = Number((Math.abs(aheadMs) / 1_000).toFixed(1));
+    const meaning =
+      aheadMs < 0
+        ? `the clock of NATS is ahead of this conductor's by ${seconds} s at least, so builds begin later: synchronise the clocks of both machines (NTP)`
+        : `for a while, every message of this cell's queue has seemed to be older than ${seconds} s, so builds begin later: synchronise the clocks of ` +
+          "this machine and of NATS (NTP), since this one is ahead. If they agree, messages wait: give the cell more conductors or CPU";
+    this.#logger.warn({ seconds }, meaning);
+  }
+
+  clocksAgree(): void {
+    this.#logger.info({}, "the times of NATS's messages agree with this conductor's clock again");
   }
 
   taskReleased(taskId: string, serverUuid: string, host: string): void {
@@ -333,67 +354,4 @@ export class ConductorEvents {
     this.#loggedAtMs.set(what, nowMs);
     log();
   }
-}
-
-function createMetrics(registry: Registry, taskCount: () => number) {
-  const registers = [registry];
-  const counter = <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
-    new Counter<Label>({ name: `berth_conductor_${name}`, help, labelNames, registers });
-  new Gauge({
-    name: "berth_conductor_tasks",
-    help: "tasks that this conductor carries out now",
-    registers,
-    collect() {
-      this.set(taskCount());
-    },
-  });
-  return {
-    agents: new Gauge({ name: "berth_conductor_agents", help: "agents that are connected", registers }),
-    agentsRefused: counter("agents_refused_total", "hellos of agents that were refused"),
-    reportsDropped: counter("reports_dropped_total", "reports about hosts of other agents", ["what"]),
-    builds: counter("builds_total", "builds that ended here, by outcome", ["outcome"]),
-    operations: counter("operations_total", "operations that ended here, by kind and outcome", ["kind", "outcome"]),
-    waits: counter("operation_waits_total", "operations that began to wait for a host or for room, by kind", ["kind"]),
-    attempts: counter("attempts_total", "attempts that did not succeed, by result", ["result"]),
-    deletes: counter("deletes_total", "servers deleted"),
-    resumed: counter("resumed_total", "builds that another process had begun and this one continued"),
-    swept: counter("swept_total", "tasks taken over by the sweep"),
-    handedOver: counter("handed_over_total", "tasks released because other conductors reach their host"),
-    stoppedWithGuest: counter(
-      "self_stopped_servers_total",
-      "servers that are stopped because their guest stopped without an order, by cause",
-      ["cause"],
-    ),
-    settled: counter("guests_settled_total", "guests started or destroyed because the database says so", ["fate"]),
-    missing: counter("guests_missing_total", "servers found missing on their home host"),
-    orphans: new Gauge({
-      name: "berth_conductor_orphaned_consumers",
-      help: "consumers with allocations that are neither a server nor a move of the cell",
-      registers,
-    }),
-    quarantined: counter(
-      "guests_quarantined_total",
-      "guests put into quarantine: the cell's database has forgotten them",
-    ),
-    unknownWaiting: new Gauge({
-      name: "berth_conductor_unknown_guests_waiting",
-      help: "guests of unknown servers that wait to be destroyed, because the number destroyed in a minute is limited",
-      registers,
-    }),
-    heldUp: new Gauge({
-      name: "berth_conductor_hosts_held_up",
-      help: "silent hosts that stay up, because too large a share of the cell would otherwise be down at once",
-      registers,
-    }),
-    leftovers: counter("leftovers_total", "guests that may be left on a host"),
-    eventsLost: counter("events_lost_total", "events that could not be sent to the API tier"),
-    databaseFailures: counter("database_failures_total", "calls of the cell's database that failed", ["what"]),
-    refusedSteps: counter("refused_steps_total", "steps of builds that the cell's database refused for good", ["what"]),
-    seconds: new QuickHistogram({
-      name: "berth_conductor_build_seconds",
-      help: "from taking a build to its end",
-      buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 900],
-      registers,
-    }),
-  };
 }

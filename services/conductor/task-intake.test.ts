@@ -63,7 +63,8 @@ describe("a task that its message tells", () => {
           return { stop: async () => {} };
         },
       },
-      ...{ store: { sweepTasks: async () => [] }, releaser: { resting: () => [] }, events: {} },
+      ...{ store: { sweepTasks: async () => [] }, releaser: { resting: () => [] } },
+      events: { toldUnusable() {}, clocksDiffer() {} },
       commits: {
         take: async (id: string) => {
           done.taken = id;

@@ -6,6 +6,7 @@ import { decodeKept } from "../../runtime/encode-once.ts";
 import { retry } from "../../runtime/retry.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { ConductorEvents } from "./events.ts";
+import { MessageClock } from "./message-clock.ts";
 import type { ConductorBus, ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import type { StepCommitter } from "./step-committer.ts";
@@ -16,7 +17,10 @@ const SWEEP_MAX = 500;
 /** After this many sweeps, the conductor searches for tasks that it owns without knowing it, because the answer to a take was lost. */
 const OWNED_EVERY = 10;
 const RETRY_MS = 1_000;
-/** A message that has waited longer than this share of the time after which sweeps take a task is too late for a begin without taking it. */
+/**
+ * A message that has waited longer than this share of the time after which sweeps take a task is too late for a begin without taking it. If the clock of NATS is
+ * ahead of this one by more than that, nobody knows how long the message has waited.
+ */
 const FRESH_SHARE = 0.25;
 const SUBSCRIBE_RETRY = { delayMs: 200, delayMsMax: 2_000 };
 
@@ -52,6 +56,7 @@ interface Delivery {
 export class TaskIntake {
   readonly #options: TaskIntakeOptions;
   readonly #sweeper: Ticker;
+  readonly #messageClock: MessageClock;
   /** Tasks that are being taken. Each promise resolves when the take is answered or has failed. */
   readonly #taking = new Map<string, Promise<boolean>>();
   #subscription: Subscription | null = null;
@@ -62,6 +67,7 @@ export class TaskIntake {
   constructor(options: TaskIntakeOptions) {
     this.#options = options;
     const { clock, events, settings } = options;
+    this.#messageClock = new MessageClock(clock, events, FRESH_SHARE * settings.untakenMs);
     this.#sweeper = new Ticker({
       clock,
       pauseMs: settings.sweepMs,
@@ -115,20 +121,12 @@ export class TaskIntake {
     if (ids.length === 0) events.taskMalformed("(unreadable)", "a message without a task's id");
     const isSignal = message.headers[taskSignalHeader] !== undefined;
     const isFirst = !isSignal && message.deliveries === 1;
-    const begun = isFirst && this.#isFresh(message) ? this.#beginUntaken(told, message.headers) : null;
+    const mayBegin = isFirst && told.length > 0 && this.#messageClock.isFresh(message.storedAtMs);
+    const begun = mayBegin ? this.#beginUntaken(told, message.headers) : null;
     const others = ids.filter((id) => isSignal || !(begun?.has(id) || runs.has(id) || this.#taking.has(id)));
     void this.#takeAll(others, { headers: message.headers, isFirst }).then((answered) =>
       answered ? message.ack() : message.retry(RETRY_MS),
     );
-  }
-
-  /**
-   * Whether no sweep can have taken the message's tasks, unless they were published late. If the clock of NATS is ahead of this one, the message may be much
-   * older than it seems.
-   */
-  #isFresh({ storedAtMs }: BusMessage): boolean {
-    const { clock, settings } = this.#options;
-    return Math.abs(clock.now() - storedAtMs) <= FRESH_SHARE * settings.untakenMs;
   }
 
   #beginUntaken(told: readonly Task[], headers: Readonly<Record<string, string>>): ReadonlySet<string> {
