@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { exhaustedBuildMessage } from "../core/tasks/failure-message.ts";
 import { ComputeError } from "./compute-client.ts";
 import { driveSteps } from "./drive-steps.ts";
 import { failOnPurpose } from "./fail-on-purpose.ts";
@@ -188,15 +189,22 @@ describe("the tally", () => {
 
   it("counts builds whose alternates were full as one reason, whatever these hosts lacked", () => {
     const tally = new Tally({ machines: [machine("m")], tasks });
-    const lacking = (name: string) =>
-      `No valid host: h1: failed on purpose; h2: not tried, 5 ${name} requested of provider p, 1 of 1 in use`;
+    const lacking = (name: string) => {
+      const skipped = `5 ${name} requested of provider p, 1 of 1 in use`;
+      const failed = { selection: 0, host: "h1", result: "failed", reason: "failed on purpose" } as const;
+      return exhaustedBuildMessage([failed, { selection: 1, host: "h2", result: "skipped", reason: skipped }], null);
+    };
     for (const [index, name] of ["CUSTOM_GPU_MILLI", "MEMORY_MB"].entries()) {
       const outcome = { kind: "error", atMs: 1, failedAttempts: 1, reason: lacking(name) } as const;
       tally.createEnded(tasks[index]!, 0, outcome);
     }
     expect([...tally.errorReasons]).toEqual([
-      ["No valid host: h#: failed on purpose; its alternates had no room left", 2],
+      [
+        "No valid host: exhausted all hosts of the build. # attempt on # host failed, and no alternate is left: h#: failed on purpose; its alternates had no room left",
+        2,
+      ],
     ]);
+    expect([tally.errors, tally.noValidHost]).toEqual([2, 0]);
   });
 
   it("is shown as an aligned table and a line of progress", () => {

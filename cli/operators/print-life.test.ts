@@ -66,8 +66,16 @@ describe("the life of a server in the form that people read", () => {
     expect(text.endsWith("In a browser: http://api/dashboard#server/s\n")).toBe(true);
   });
 
+  it("says below the fault what an operator can do, unless the api names nothing", () => {
+    const fault = { at: at(9), message: "No valid host: h1: no power", next_step: "Mend h1." };
+    const text = lifeText({ ...LIFE, state: { ...LIFE.state!, status: "ERROR", host: null, fault } });
+    expect(text).toContain(`fault at ${at(9)}: No valid host: h1: no power\nwhat to do: Mend h1.\n`);
+    const without = { ...LIFE.state!, fault: { ...fault, next_step: null } };
+    expect(lifeText({ ...LIFE, state: without })).not.toContain("what to do");
+  });
+
   it("contains nothing that a terminal would obey", () => {
-    const fault = { at: at(9), message: "disk \u001b[31m\r\nfull" };
+    const fault = { at: at(9), message: "disk \u001b[31m\r\nfull", next_step: null };
     const text = lifeText({ ...LIFE, state: { ...LIFE.state!, fault }, missing: ["c1: \u0007"] });
     expect(text).toContain("disk ?[31m full\n");
     expect(text).toContain("- c1: ?\n");

@@ -30,9 +30,13 @@ function headText({ server, name, cell, state, request }: ShownLife): string {
   const { status, task_state, host, fault } = state;
   const doing = task_state === null ? "" : ` (${task_state})`;
   const place = host === null ? `on no host ${where}` : `on ${host} ${where}`;
-  const why = fault === null ? "" : `fault at ${fault.at}: ${oneLine(fault.message)}\n`;
+  const why = fault === null ? "" : `fault at ${fault.at}: ${oneLine(fault.message)}\n${nextText(fault)}`;
   return `${head}${status}${doing}, ${place}\n${why}`;
 }
+
+/** Apis of earlier versions name no next step. */
+const nextText = ({ next_step }: NonNullable<NonNullable<ShownLife["state"]>["fault"]>): string =>
+  next_step ? `what to do: ${oneLine(next_step)}\n` : "";
 
 function listText(title: string, sentences: readonly string[]): string {
   return `${title}\n${sentences.map((sentence) => `- ${oneLine(sentence)}\n`).join("")}`;

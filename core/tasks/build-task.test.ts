@@ -8,6 +8,7 @@ import {
   beginBuild,
   stepBuild,
 } from "./build-task.ts";
+import { nextStepAfter } from "./failure-message.ts";
 
 const plan = { hosts: ["host-a", "host-b", "host-c"] };
 
@@ -94,7 +95,10 @@ describe("a build", () => {
       const none = [uncalled(0), committed, uncalled(1), committed, uncalled(2)];
       const why = "not tried, not connected";
       expect(stepped(none).effects).toMatchObject([
-        { kind: "commit-error", message: `No valid host: host-a: ${why}; host-b: ${why}; host-c: ${why}` },
+        {
+          kind: "commit-error",
+          message: `No valid host: exhausted all hosts of the build. None could be called, and no alternate is left: host-a: ${why}; host-b: ${why}; host-c: ${why}`,
+        },
       ]);
       const rounds = ["host-a", "host-b", "host-a", "host-b"];
       expect(stepped([uncalled(0), committed, uncalled(1), committed, uncalled(3)], rounds).effects).toMatchObject([
@@ -152,9 +156,22 @@ describe("a build", () => {
         selection: 2,
         attemptReason: "timed out\n after 600 s",
         message:
-          "No valid host: host-a: disk full; host-b: not tried, no room (VCPU: 8 asked, 2 free); host-c: timed out after 600 s",
+          "No valid host: exhausted all hosts of the build. 2 attempts on 2 hosts failed, and no alternate is left: " +
+          "host-a: disk full; host-b: not tried, no room (VCPU: 8 asked, 2 free); host-c: timed out after 600 s",
       },
     ]);
+  });
+
+  test("says that the limit of attempts was reached, and which hosts it left untried", () => {
+    const limited = { hosts: [...plan.hosts, "host-d", "host-d", "host-e"], attemptsMax: 2 };
+    const events = [failed(0, "disk full"), { kind: "hop-committed" } as const, failed(1, "no power")];
+    const step = events.reduce((last, event) => stepBuild(limited, last.state, event), beginBuild(0, []));
+    const message =
+      "No valid host: exceeded maximum number of retries. 2 attempts on 2 hosts failed, and a build makes no more: " +
+      "host-a: disk full; host-b: no power; host-c: left untried; host-d: left untried; host-e: left untried";
+    expect(step.effects).toMatchObject([{ kind: "commit-error", message }]);
+    expect(nextStepAfter(message, "uuid-1")).toMatch(/berth explain uuid-1.*create it again.*--max-attempts/);
+    expect(nextStepAfter("No valid host was found. There are no hosts.", "uuid-1")).toBeNull();
   });
 
   test("ends at once, without a retry, when no host could build it", () => {
@@ -185,7 +202,10 @@ describe("a build", () => {
     const [first, second] = run([failed(2, "no power")], beginBuild(2, past));
     expect(first!.effects).toEqual([{ kind: "call-host", selection: 2 }]);
     expect(second!.effects).toMatchObject([
-      { kind: "commit-error", message: "No valid host: host-a: disk full; host-c: no power" },
+      {
+        kind: "commit-error",
+        message: expect.stringMatching(/^No valid host: .* host-a: disk full; host-c: no power$/),
+      },
     ]);
   });
 

@@ -193,11 +193,19 @@ function leave(plan: BuildHosts, hop: LeftHost): BuildStep {
     };
   }
   const last: PastAttempt = { selection: from, host: hostOf(plan, from), result, reason };
-  const message = exhaustedBuildMessage([...past, last]);
+  const message = exhaustedBuildMessage([...past, last], untriedOf(plan, [...past, last]));
   return {
     state: { kind: "failing", selection: from, failure: "reschedule", reason, message },
     effects: [{ kind: "commit-error", selection: from, attemptReason: reason, message }],
   };
+}
+
+/** The hosts that the limit of attempts left untried. Null when it was not reached: then there was no other host. */
+function untriedOf({ hosts, attemptsMax = 0 }: BuildHosts, past: readonly PastAttempt[]): readonly string[] | null {
+  const attempts = past.filter(({ result }) => result === "failed").length;
+  if (attemptsMax === 0 || attempts < attemptsMax) return null;
+  const known = new Set(past.map(({ host }) => host));
+  return [...new Set(hosts)].filter((host) => !known.has(host));
 }
 
 /** The next selection from `to` onwards that may be tried, or the length of the list when there is none. */

@@ -23,10 +23,42 @@ export function keptReason(reason: string): string {
   return text.replace(/[^\P{Cc}\t\r\n]/gu, "\ufffd");
 }
 
-/** Why a build ended in ERROR after every host of its plan was used up, for the server's owner. */
-export function exhaustedBuildMessage(attempts: readonly PastAttempt[]): string {
+/** Beginnings of the faults of builds whose attempts all failed. Owners of servers, replays and tests know them by "No valid host: ". */
+const TOO_MANY = "No valid host: exceeded maximum number of retries.";
+const USED_UP = "No valid host: exhausted all hosts of the build.";
+
+/**
+ * Why a build ended in ERROR although another host might have built it. `untried` are the hosts of the plan that were left when the number of attempts reached
+ * its limit; null: there were no hosts left.
+ */
+export function exhaustedBuildMessage(attempts: readonly PastAttempt[], untried: readonly string[] | null): string {
+  const failed = attempts.filter(({ result }) => result === "failed");
+  const hosts = new Set(failed.map(({ host }) => host)).size;
+  const counts =
+    failed.length === 0 ? "None could be called" : `${many(failed.length, "attempt")} on ${many(hosts, "host")} failed`;
+  const left = (untried ?? []).map((host) => `; ${host}: left untried`).join("");
+  if (untried === null) return `${USED_UP} ${counts}, and no alternate is left: ${listed(attempts)}`;
+  return `${TOO_MANY} ${counts}, and a build makes no more: ${listed(attempts)}${left}`;
+}
+
+/** Why a move was undone after every host of its plan was used up. */
+export function exhaustedMoveMessage(attempts: readonly PastAttempt[]): string {
   return `No valid host: ${listed(attempts)}`;
 }
+
+/** What an operator can do about a server with this fault. Null for faults that say it themselves, or have no remedy of their own. */
+export function nextStepAfter(fault: string, serverUuid: string): string | null {
+  if (!fault.startsWith(TOO_MANY) && !fault.startsWith(USED_UP)) return null;
+  const more = fault.startsWith(TOO_MANY)
+    ? " (berth scheduler --max-attempts sets how many attempts a build may make)"
+    : "";
+  return (
+    `See when and where each attempt failed: berth explain ${serverUuid}. Mend those hosts, or disable them (openstack compute service set --disable), ` +
+    `then delete the server and create it again${more}.`
+  );
+}
+
+const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** Why a build ended in ERROR without trying another host. */
 export function abortedBuildMessage(past: readonly PastAttempt[], last: PastAttempt): string {

@@ -5,7 +5,7 @@ import {
   describeWait,
   reasonAfter,
 } from "./describe-wait.ts";
-import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
+import { exhaustedMoveMessage, type PastAttempt } from "./failure-message.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { OPERATIONS } from "./operation-kinds.ts";
 import { ABORTED_ON_REQUEST, isAborted, isEmptied, isRecalled, MARKS, reasonAt } from "./operation-marks.ts";
@@ -265,7 +265,7 @@ function another(world: OperationWorld, at: Position, first: number, noted: read
   const failed = new Set(past.filter(({ result }) => result === "failed").map(({ host }) => host));
   const to = selections.findIndex(({ host }, index) => index >= first && !failed.has(host));
   if (to !== -1) return write(world, at, { to: "preparing", selection: to, reason: "", noted });
-  const reason = exhaustedBuildMessage(past);
+  const reason = exhaustedMoveMessage(past);
   return write(world, at, { to: "restoring", selection: at.selection, reason, noted });
 }
 

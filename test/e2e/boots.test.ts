@@ -80,7 +80,13 @@ describe("a cloud of separate processes", () => {
     const attempts = await compute.attempts(uuid);
     expect(attempts).toMatchObject([1, 2, 3].map(() => ({ result: "Error", details: "disk full" })));
     expect(new Set(attempts.map(({ host }) => host)).size).toBe(3);
-    expect(server.fault?.message).toBe(`No valid host: ${attempts.map(({ host }) => `${host}: disk full`).join("; ")}`);
+    const reasons = attempts.map(({ host }) => `${host}: disk full`).join("; ");
+    const left = server.fault?.message.split(reasons)[1];
+    expect(server.fault?.message).toBe(
+      `No valid host: exceeded maximum number of retries. 3 attempts on 3 hosts failed, and a build makes no more: ${reasons}${left}`,
+    );
+    expect(left).toMatch(/^(; cell-[12]-agent-[12]-host-[123]: left untried)+$/);
+    expect(server.fault?.details).toContain(`berth explain ${uuid}`);
     expect((await compute.action(uuid, "create")).message).toBe("Error");
     expect(await holders(uuid)).toEqual([]);
     await cloud.expectCleanAudit();

@@ -150,7 +150,9 @@ describe("two conductors", () => {
     await cell.startConductor(2);
     await first.kill();
     const server = await cell.become(1, "ERROR");
-    expect(server.fault?.message).toBe("No valid host: host-1: no power; host-2: no power; host-3: no power");
+    expect(server.fault?.message).toBe(
+      "No valid host: exhausted all hosts of the build. 3 attempts on 3 hosts failed, and no alternate is left: host-1: no power; host-2: no power; host-3: no power",
+    );
     expect(await cell.heldOn(1)).toEqual([]);
   });
 

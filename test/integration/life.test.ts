@@ -124,6 +124,11 @@ describe("the life of a server in a whole cloud", () => {
     const life = await lifeAt(id, "ERROR");
     expect(life.tasks[0]?.attempts.map(({ result }) => result)).toEqual(["failed", "failed", "failed"]);
     expect(life.state).toMatchObject({ host: null, fault: { message: expect.stringContaining("no power") } });
-    expect(lifeText(life)).toContain("build     ends: error");
+    const text = lifeText(life);
+    expect(text).toContain("build     ends: error");
+    expect(text).toMatch(
+      /^fault at .*: No valid host: exceeded maximum number of retries\. 3 attempts on 3 hosts failed.*: no power; /m,
+    );
+    expect(text).toMatch(new RegExp(`^what to do: .*berth explain ${id}`, "m"));
   });
 });

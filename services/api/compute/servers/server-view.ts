@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { nextStepAfter } from "../../../../core/tasks/failure-message.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Flavor, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
@@ -151,12 +152,13 @@ const WITH_PROGRESS: readonly string[] = ["ACTIVE", "BUILD", "REBUILD", "RESIZE"
 
 /** Returns the fault. Since faults may name hosts, only admins read the full text. */
 function faultView(
-  { inCell }: KnownServer,
+  { inCell, server: { uuid } }: KnownServer,
   { message, atMs }: NonNullable<Server["fault"]>,
   { isAdmin }: Viewer,
 ): NonNullable<ServerDetail["fault"]> {
   const fault = { code: 500, created: isoSeconds(atMs) };
-  if (isAdmin) return { ...fault, message, details: message };
+  const nextStep = nextStepAfter(message, uuid);
+  if (isAdmin) return { ...fault, message, details: nextStep === null ? message : `${message}. ${nextStep}` };
   return { ...fault, message: ownerFault(message, inCell ? "cell" : "scheduler") };
 }
 

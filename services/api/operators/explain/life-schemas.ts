@@ -73,7 +73,7 @@ export const LifeAnswer = Type.Object({
       status: Type.String(),
       task_state: NullableString,
       host: NullableString,
-      fault: nullable(Type.Object({ message: Type.String(), at: Type.String() })),
+      fault: nullable(Type.Object({ message: Type.String(), at: Type.String(), next_step: NullableString })),
       launched_at: NullableString,
       deleted_at: NullableString,
     }),

@@ -1,6 +1,7 @@
 import type { AttemptLife, TaskLife } from "../../../../core/scheduling/explain/task-life.ts";
 import type { DecisionRecord } from "../../../../core/stores/api/decision-store.ts";
 import type { MoveRecord } from "../../../../core/stores/api/move-store.ts";
+import { nextStepAfter } from "../../../../core/tasks/failure-message.ts";
 import type { Caller } from "../../../../proto/gen/berth/cell.ts";
 import { isoSeconds } from "../../http/times.ts";
 import { describeMissing, describeWaits } from "./describe-life.ts";
@@ -19,7 +20,10 @@ export function lifeView(known: KnownLife, hasDashboard: boolean): LifeAnswer {
     cell: known.cellName,
     state: server && {
       ...{ status: server.status, task_state: server.taskState, host: server.host },
-      fault: server.fault && { message: server.fault.message, at: iso(server.fault.atMs) },
+      fault: server.fault && {
+        ...{ message: server.fault.message, at: iso(server.fault.atMs) },
+        next_step: nextStepAfter(server.fault.message, known.serverUuid),
+      },
       ...{ launched_at: isoOrNull(server.launchedAtMs), deleted_at: isoOrNull(server.deletedAtMs) },
     },
     request: request && {
