@@ -3,7 +3,7 @@ import { certificatePlan, SameFileError } from "../deploy/certificate-plan.ts";
 import { type CertificateReport, MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { requireDirectory } from "../runtime/require-directory.ts";
-import { boolean, integer, type Kind, listOf, text } from "../runtime/setting-kinds.ts";
+import { boolean, directory, integer, type Kind, listOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -27,7 +27,7 @@ const declaration = {
   about:
     "Creates certificate authorities, one for the API tier's servers and one for each cell, and certificates for NATS, Postgres, conductors and agents. Existing files are kept.",
   settings: {
-    out: setting(text(), { about: "directory of the files", default: "certs" }),
+    out: setting(directory, { about: "directory of the files", default: "certs" }),
     cells: setting(listOf(cellName), { about: "names of the cells", default: "cell1,cell2,cell3" }),
     names: optional(listOf(hostName), {
       about: "additional hosts that get a certificate from every cell's authority: CELL-HOST.pem",

@@ -1,4 +1,4 @@
-import { commands } from "./commands.ts";
+import { commands, type FoundCommand } from "./commands.ts";
 
 /** Lists the commands with their descriptions: all of them, or those whose first word is `group`. */
 export function commandList(group: string | null = null): string {
@@ -12,4 +12,11 @@ export function commandList(group: string | null = null): string {
     "",
     `berth ${group === null ? "" : `${group} `}COMMAND --help lists a command's flags.`,
   ].join("\n");
+}
+
+/** Names an unknown command, those that may have been meant, and where all are listed. */
+export function unknownCommandText({ word, group, nearest }: Extract<FoundCommand, { kind: "unknown" }>): string {
+  const meant = nearest.length === 0 ? "" : `Did you mean ${nearest.map((name) => `berth ${name}`).join(", or ")}?\n`;
+  const list = group === null ? "berth --help" : `berth ${group} --help`;
+  return `unknown command ${JSON.stringify(word)}\n${meant}${list} lists the commands.`;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { unknownCommandText } from "./command-list.ts";
 import { type Command, commands, findCommand } from "./commands.ts";
 
 const [add, dev] = ["cell add", "dev"].map((name): Command => ({ name, summary: "", run: async () => 0 })) as [
@@ -16,8 +17,28 @@ test("finds a command by all of its words and passes on the remaining arguments"
 });
 
 test("names the unknown word", () => {
-  expect(findCommand(["cells"], [dev, add])).toEqual({ kind: "unknown", word: "cells", group: null });
-  expect(findCommand(["cell", "remove"], [dev, add])).toEqual({ kind: "unknown", word: "cell remove", group: "cell" });
+  expect(findCommand(["servers"], [dev, add])).toEqual({ kind: "unknown", word: "servers", group: null, nearest: [] });
+  const unknown = { kind: "unknown", word: "cell remove", group: "cell", nearest: ["cell add"] };
+  expect(findCommand(["cell", "remove"], [dev, add])).toEqual(unknown);
+});
+
+test.each([
+  [["expalin", "--json"], ["explain"]],
+  [["cells"], ["cell"]],
+  [["cel", "lits"], ["cell list"]],
+  [["hots", "list"], ["host list"]],
+  [["hosts", "5"], ["host"]],
+  [["cell", "lsit"], ["cell list"]],
+  [["conductr"], ["conductor"]],
+  [["fly", "me"], []],
+])("suggests for %j the commands %j", (argv, expected) => {
+  const found = findCommand(argv);
+  if (found.kind !== "unknown") throw new Error("the command was found");
+  expect(found.nearest.slice(0, 1)).toEqual(expected);
+  const text = unknownCommandText(found);
+  expect(text).toMatch(/^unknown command ".*"\n/);
+  expect(text.split("\n").at(-1)).toMatch(/^berth (cell )?--help lists the commands\.$/);
+  if (expected.length > 0) expect(text).toContain(`\nDid you mean berth ${expected[0]}`);
 });
 
 test("lists a group's commands when its word is given alone or with a request for help", () => {

@@ -1,3 +1,8 @@
+import { nearestWords } from "../runtime/nearest-words.ts";
+
+/** The most names that an unknown command is answered with. */
+const NEAREST_MAX = 3;
+
 /** A subcommand of `berth`. Its module is loaded when it runs: `berth --help` must not load four services. */
 export interface Command {
   /** The words after `berth`. */
@@ -219,8 +224,13 @@ export type FoundCommand =
   | { readonly kind: "help" }
   /** The first word of several commands, alone or with a request for help. */
   | { readonly kind: "group"; readonly group: string }
-  /** An unknown word; `group` is set when the word before it is the name of a group. */
-  | { readonly kind: "unknown"; readonly word: string; readonly group: string | null };
+  /** An unknown word; `group` is set when the word before it is the name of a group. `nearest` are the names that may have been meant. */
+  | {
+      readonly kind: "unknown";
+      readonly word: string;
+      readonly group: string | null;
+      readonly nearest: readonly string[];
+    };
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
 
@@ -233,9 +243,21 @@ export function findCommand(argv: readonly string[], among: readonly Command[] =
     if (words.every((word, index) => argv[index] === word))
       return { kind: "command", command, argv: argv.slice(words.length) };
   }
-  const isGroup = among.some((command) => command.name.startsWith(`${first} `));
-  if (!isGroup) return { kind: "unknown", word: first, group: null };
+  const names = among.map(({ name }) => name);
+  const isGroup = names.some((name) => name.startsWith(`${first} `));
   const [, second] = argv;
-  if (second === undefined || HELP.includes(second)) return { kind: "group", group: first };
-  return { kind: "unknown", word: `${first} ${second}`, group: first };
+  if (isGroup && (second === undefined || HELP.includes(second))) return { kind: "group", group: first };
+  const both = `${first} ${second ?? ""}`.trim();
+  if (!isGroup) {
+    // The first word alone is compared, too, because the second one may be an argument.
+    const nearest = [...nearestWords(both, names), ...nearestWords(first, [...names, ...groupsOf(names)])];
+    return { kind: "unknown", word: first, group: null, nearest: [...new Set(nearest)].slice(0, NEAREST_MAX) };
+  }
+  const ofGroup = names.filter((name) => name.startsWith(`${first} `));
+  const nearest = nearestWords(both, ofGroup);
+  return { kind: "unknown", word: both, group: first, nearest: nearest.length > 0 ? nearest : ofGroup };
 }
+
+/** The first words of commands of two words. */
+const groupsOf = (names: readonly string[]): readonly string[] =>
+  names.filter((name) => name.includes(" ")).map((name) => name.split(" ")[0] as string);

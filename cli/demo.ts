@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { generateTrace } from "../replay/generate-trace.ts";
 import { HOSTS_FILES, readTrace, TASKS_FILES } from "../replay/read-trace.ts";
 import { DATA_DIR, requireDirectory } from "../runtime/require-directory.ts";
-import { boolean, text } from "../runtime/setting-kinds.ts";
+import { boolean, directory } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { replaySettings, replayTrace } from "./replay.ts";
 import { runCommand } from "./run-command.ts";
@@ -15,7 +15,7 @@ const declaration = {
     "Generates a small data centre, boots it and replays a day of its tasks, a tenth of which fail on their first host.",
   settings: {
     ...{ cells, schedulers, conductors, seed, json, logLevel },
-    dataDir: setting(text(), { about: "where the generated trace is written", default: ".berth" }),
+    dataDir: setting(directory, { about: "where the generated trace is written", default: ".berth" }),
     stay: setting(boolean, {
       about: "keep the cloud and its dashboard running after the replay, until Ctrl-C",
       default: "false",

@@ -6,7 +6,7 @@ import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { runService } from "../runtime/lifecycle.ts";
 import { LOG_LEVELS } from "../runtime/logger.ts";
 import { DATA_DIR, requireDirectory } from "../runtime/require-directory.ts";
-import { integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
+import { directory, integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
 import { type AuthKind, TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
@@ -84,7 +84,7 @@ const declaration = {
       about: "0 to offload servers as soon as they are shelved, -1 to leave that to shelveOffload",
       default: "-1",
     }),
-    consoleWeb: optional(text(), {
+    consoleWeb: optional(directory, {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
     imagesPath: optional(text(), {
@@ -93,7 +93,7 @@ const declaration = {
     }),
     filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
-    dataDir: setting(text(), { about: "directory for all data", default: ".berth" }),
+    dataDir: setting(directory, { about: "directory for all data", default: ".berth" }),
   },
 };
 

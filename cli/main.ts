@@ -1,5 +1,5 @@
 import { hidePasswords } from "../runtime/logger.ts";
-import { commandList } from "./command-list.ts";
+import { commandList, unknownCommandText } from "./command-list.ts";
 import { findCommand } from "./commands.ts";
 
 /** The `berth` command: finds the subcommand by its first words, runs it, ends with its exit code. */
@@ -12,7 +12,7 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(`${commandList()}\n`);
       return 0;
     case "unknown":
-      process.stderr.write(`berth: unknown command ${JSON.stringify(found.word)}\n\n${commandList(found.group)}\n`);
+      process.stderr.write(`berth: ${unknownCommandText(found)}\n`);
       return 2;
     case "group":
       process.stdout.write(`${commandList(found.group)}\n`);

@@ -11,7 +11,7 @@ import { type ReplayEnd, runReplay } from "../replay/run-replay.ts";
 import type { ReplayTarget } from "../replay/target.ts";
 import { type Trace, TraceError } from "../replay/trace.ts";
 import { createLogger, LOG_LEVELS } from "../runtime/logger.ts";
-import { boolean, float, integer, type Kind, oneOf, text, url } from "../runtime/setting-kinds.ts";
+import { boolean, directory, float, integer, type Kind, oneOf, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
 
@@ -52,7 +52,7 @@ export const replaySettings = {
   databaseUrl: optional(postgresUrl, {
     about: "the API database: for the cloud in this process, instead of the embedded one; with --api, for the audit",
   }),
-  dataDir: optional(text(), { about: "data directory of the embedded Postgres; by default a temporary one" }),
+  dataDir: optional(directory, { about: "data directory of the embedded Postgres; by default a temporary one" }),
   logLevel: setting(oneOf(...LOG_LEVELS), { about: "minimum level of log lines", default: "fatal" }),
 };
 export type ReplaySettings = ValuesOf<typeof replaySettings>;

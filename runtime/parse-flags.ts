@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { nearestWords } from "./nearest-words.ts";
 
 export interface Flags {
   readonly values: Readonly<Record<string, unknown>>;
@@ -26,7 +27,9 @@ export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
       const flag = /'(-[^\s']*)/.exec(firstSentence)?.[1] ?? "";
       const isDashed = firstSentence.endsWith("argument is ambiguous");
       faults.push(
-        isDashed ? `Option '${flag}' needs a value; write one that begins with a dash as ${flag}=VALUE` : firstSentence,
+        isDashed
+          ? `Option '${flag}' needs a value; write one that begins with a dash as ${flag}=VALUE`
+          : `${firstSentence}${nearestText(firstSentence, flag, options)}`,
       );
       faulty.add(flag.replace(/^-+(no-)?/, ""));
       const isItsNumber = (at: number) => isDashed && args[at - 1] === flag && /^-[0-9.]/.test(args[at] ?? "");
@@ -36,6 +39,16 @@ export function parseFlags(argv: readonly string[], options: FlagTypes): Flags {
       args = others;
     }
   }
+}
+
+/** The known flags that are similar to an unknown one, as half a sentence. */
+function nearestText(fault: string, flag: string, options: FlagTypes): string {
+  if (!fault.startsWith("Unknown option ") || !flag.startsWith("--")) return "";
+  const names = Object.entries(options).flatMap(([name, { type }]) =>
+    type === "boolean" && name !== "help" ? [name, `no-${name}`] : [name],
+  );
+  const nearest = nearestWords(flag.slice(2), names);
+  return nearest.length === 0 ? "" : `: did you mean ${nearest.map((name) => `--${name}`).join(" or ")}`;
 }
 
 function isOf(word: string, flag: string): boolean {

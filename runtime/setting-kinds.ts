@@ -26,6 +26,13 @@ export function text(options?: { readonly pattern: RegExp; readonly allowed: str
   };
 }
 
+/** The path of a directory, which may not exist yet. */
+export const directory: Kind<string> = {
+  allowed: "the path of a directory, like .berth",
+  placeholder: "DIR",
+  parse: (given) => (given === "" ? undefined : given),
+};
+
 export function integer(range: { readonly min: number; readonly max: number }): Kind<number> {
   return {
     allowed: `an integer from ${range.min} to ${range.max}`,

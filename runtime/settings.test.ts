@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
   boolean,
+  directory,
   duration,
   float,
   type HostPort,
@@ -27,6 +28,7 @@ const declaration = {
     fsync: setting(boolean, { about: "durable", default: "true" }),
     agents: setting(listOf(hostPort), { about: "the agents", default: "a:1,b:2" }),
     cell: setting(text(), { about: "the cell's name" }),
+    stateDir: optional(directory, { about: "where to keep the state" }),
   },
 } as const;
 
@@ -67,6 +69,7 @@ test("prefers the flag to the environment and the environment to the default", (
       { host: "b", port: 2 },
     ],
     cell: "c1",
+    stateDir: null,
   });
   expect(Object.isFrozen(settings)).toBe(true);
   expectTypeOf(settings.databaseUrl).toEqualTypeOf<string | null>();
@@ -106,7 +109,19 @@ describe("names the wrong value and the allowed ones, in one line", () => {
       { BERTH_FAIL_SHARE: "5%" },
       'BERTH_FAIL_SHARE (--fail-share) is wrong: "5%"; allowed: a number from 0 to 1',
     ],
-    [["x", "--cell=c", "--cels=1"], {}, "Unknown option '--cels'; see berth try --help"],
+    [
+      ["x", "--cell=c", "--cels=1"],
+      {},
+      "Unknown option '--cels': did you mean --cells or --cell; see berth try --help",
+    ],
+    [["x", "--cell=c", "--no-fsyn"], {}, "Unknown option '--no-fsyn': did you mean --no-fsync; see berth try --help"],
+    [["x", "--cell=c", "--rhubarb"], {}, "Unknown option '--rhubarb'; see berth try --help"],
+    [["x", "--cell="], {}, "BERTH_CELL (--cell) is empty; allowed: text"],
+    [
+      ["x", "--cell=c", "--state-dir", ""],
+      {},
+      "BERTH_STATE_DIR (--state-dir) is empty; allowed: the path of a directory, like .berth",
+    ],
     [["--cell=c"], {}, "NAME is missing; usage: berth try NAME [flags]"],
     [["x", "y", "--cell=c"], {}, 'unexpected argument "y"; usage: berth try NAME [flags]'],
   ])("%j %j", (argv, env, message) => {
@@ -119,7 +134,7 @@ test("names everything that is wrong at once, one line each", () => {
   expect(() => read(argv, { BERTH_LEASE: "5" })).toThrow(
     [
       "8 errors:",
-      "  Unknown option '--cels'; see berth try --help",
+      "  Unknown option '--cels': did you mean --cells or --cell; see berth try --help",
       "  Unknown option '-x'; see berth try --help",
       "  Option '--fsync' does not take an argument; see berth try --help",
       "  Option '--agents <value>' argument missing; see berth try --help",

@@ -112,6 +112,7 @@ function readOne(name: string, declared: Setting<unknown>, given: string | undef
   }
   const value = declared.kind.parse(text);
   if (value !== undefined) return { value };
+  if (text === "") return { fault: `${label} is empty; allowed: ${declared.kind.allowed}` };
   const shown = declared.kind.secret ? "" : `: ${quote(text)}`;
   return { fault: `${label} is wrong${shown}; allowed: ${declared.kind.allowed}` };
 }

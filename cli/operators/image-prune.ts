@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { boolean, text } from "../../runtime/setting-kinds.ts";
+import { boolean, directory } from "../../runtime/setting-kinds.ts";
 import { SettingsError, setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
@@ -11,7 +11,7 @@ const declaration = {
     "Removes the files of deleted images from a directory of images. Files of images that were never registered stay; with images in Glance these are all files that no api has fetched. The host's virtual machines, and others of the same images that are moved to it, go on with the copy that the host made for its first guest. A host that never had a guest of a deleted image cannot take one after its file is removed.",
   settings: {
     ...operatorSettings,
-    imagesPath: setting(text(), { about: "the directory, as `berth compute-agent` has it" }),
+    imagesPath: setting(directory, { about: "the directory, as `berth compute-agent` has it" }),
     dryRun: setting(boolean, { about: "only list the files", default: "false" }),
   },
 };

@@ -1,13 +1,13 @@
 import { request } from "undici";
 import { withoutTrailing } from "../../core/without-trailing.ts";
-import { text, url } from "../../runtime/setting-kinds.ts";
+import { directory, text, url } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { apiAddress } from "./api-address.ts";
 
 /** Settings that say how commands reach the running api; spread them into a declaration. */
 export const operatorSettings = {
   api: optional(url("http", "https"), { about: "the api's address; by default http://127.0.0.1:8774" }),
-  dataDir: optional(text(), { about: "instead of --api: the data directory of a running `berth dev`" }),
+  dataDir: optional(directory, { about: "instead of --api: the data directory of a running `berth dev`" }),
   token: optional({ ...text(), secret: true }, { about: "an admin's token, if the api needs one" }),
 };
 

@@ -5,6 +5,7 @@ import { withoutTrailing } from "../../core/without-trailing.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
+  directory,
   duration,
   type HostPort,
   hostPort,
@@ -166,7 +167,7 @@ export const apiDeclaration = {
       about: "URL of Glance; by default the one of Keystone's catalogue",
     }),
     ...ownedLimitOptions,
-    imagesPath: optional(text(), {
+    imagesPath: optional(directory, {
       about:
         "directory that stores the data of uploaded images, which the hosts have as their --images-path; without it none can be uploaded",
     }),

@@ -2,7 +2,7 @@ import type { InterfaceBandwidth } from "../../core/discovery/network-bandwidth.
 import { parseCpuSet } from "../../core/discovery/parse-cpu-set.ts";
 import type { DeviceSpecification } from "../../core/discovery/pci-providers.ts";
 import type { PhysicalNetwork } from "../../core/discovery/physical-network-trait.ts";
-import { boolean, float, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, directory, float, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 const cpuSet: Kind<readonly number[]> = {
@@ -109,7 +109,7 @@ const bandwidth: Kind<InterfaceBandwidth> = {
 
 /** An operator's settings for a machine that is inspected, common to the agent and `berth host inspect`. */
 export const discoverySettings = {
-  sysroot: optional(text(), {
+  sysroot: optional(directory, {
     about: "directory with a copy of a host's /proc and /sys, which are read instead of this machine's",
   }),
   flat: setting(boolean, {
@@ -129,7 +129,7 @@ export const discoverySettings = {
   }),
   initialRamAllocationRatio: optional(ratio, { about: "ratio of MEMORY_MB when it is first stored; by default 1" }),
   initialDiskAllocationRatio: optional(ratio, { about: "ratio of DISK_GB when it is first stored; by default 1" }),
-  instancesPath: setting(text(), {
+  instancesPath: setting(directory, {
     about: "directory of the guests' disks; the size of its file system is DISK_GB",
     default: "/",
   }),

@@ -1,5 +1,5 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, directory, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { DiscoveredHost } from "./discovered-host.ts";
 import { discoverySettings } from "./discovery-settings.ts";
@@ -47,7 +47,7 @@ export const agentDeclaration = {
     driver: driverSetting,
     ...qemuSettings,
     ...lxdSettings,
-    dataDir: setting(text(), { about: "directory of the journal", default: ".berth" }),
+    dataDir: setting(directory, { about: "directory of the journal", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), {
       about: "maximum number of concurrent builds on one host",
       default: "10",

@@ -1,6 +1,6 @@
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { hostPort, integer, listOf, text } from "../../runtime/setting-kinds.ts";
+import { directory, hostPort, integer, listOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 const hostName = text({
@@ -24,7 +24,7 @@ export const consoleProxyDeclaration = {
       about: "hosts of web pages, other than this address itself, from which browsers may open consoles",
     }),
     // The option of this name of nova-novncproxy.
-    web: optional(text(), {
+    web: optional(directory, {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
     sessionsMax: setting(integer({ min: 1, max: 100_000 }), {

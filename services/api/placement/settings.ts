@@ -3,6 +3,7 @@ import type { GenerationStrategy } from "../../../core/candidates/every/placemen
 import { processSettings } from "../../../runtime/lifecycle.ts";
 import {
   boolean,
+  directory,
   duration,
   type HostPort,
   hostPort,
@@ -102,7 +103,7 @@ export const placementDeclaration = {
     cellDatabaseUrl: optional(postgresUrl, {
       about: "URL of one ledger's database, without an API database",
     }),
-    dataDir: setting(text(), {
+    dataDir: setting(directory, {
       about: "data directory of the embedded Postgres, if no database is given",
       default: ".berth",
     }),

@@ -1,4 +1,4 @@
-import { text } from "../../../runtime/setting-kinds.ts";
+import { directory, text } from "../../../runtime/setting-kinds.ts";
 import { setting } from "../../../runtime/settings.ts";
 
 const poolName = text({ pattern: /^[A-Za-z0-9._-]{1,63}$/, allowed: "the name of a storage pool of LXD" });
@@ -8,7 +8,7 @@ const poolName = text({ pattern: /^[A-Za-z0-9._-]{1,63}$/, allowed: "the name of
  */
 export const lxdSettings = {
   lxdSocket: setting(text(), { about: "for --driver lxd: LXD's unix socket", default: "/var/lib/lxd/unix.socket" }),
-  lxdLogs: setting(text(), {
+  lxdLogs: setting(directory, {
     about: "for --driver lxd: LXD's log directory, which has the containers' consoles",
     default: "/var/log/lxd",
   }),

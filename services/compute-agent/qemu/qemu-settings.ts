@@ -1,4 +1,13 @@
-import { boolean, duration, integer, type Kind, listOf, oneOf, text } from "../../../runtime/setting-kinds.ts";
+import {
+  boolean,
+  directory,
+  duration,
+  integer,
+  type Kind,
+  listOf,
+  oneOf,
+  text,
+} from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 
 const modelName = text({
@@ -24,17 +33,17 @@ const ipAddress = text({ pattern: /^[0-9a-fA-F:.]+$/, allowed: "an IP address" }
 /** The settings of `--driver qemu`. Without it they mean nothing. */
 export const qemuSettings = {
   qemu: setting(text(), { about: "QEMU's program", default: "qemu-system-x86_64" }),
-  imagesPath: optional(text(), {
+  imagesPath: optional(directory, {
     about: "for --driver qemu and lxd: the directory in which images are found under their ids",
   }),
-  imageCache: optional(text(), {
+  imageCache: optional(directory, {
     about: "directory of the checked copies of images; otherwise _base in the instances path",
   }),
   volumeDir: optional(text(), {
     about:
       "directory of the files of volumes, the same storage on all hosts of the cell; without it servers have no volumes",
   }),
-  volumeMounts: optional(text(), {
+  volumeMounts: optional(directory, {
     about:
       "directory below which Cinder's NFS exports are mounted, each under the MD5 sum of its name, as for Nova; without it servers have no volumes of Cinder",
   }),
