@@ -3,9 +3,13 @@ import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 
-/** How long an answer waits for the volumes of a deleted server, and how long after the deletion they count at all. */
+/** How long an answer waits for the volumes of a deleted server. */
 const WAIT_MS = 5_000;
-const ENDED_LATELY_MS = 60_000;
+/**
+ * How long after the deletion the volumes count. Cinder has 75 s to end an attachment, and is asked again 10 s later if it has failed, so this is enough for two
+ * attempts. It is less than the five minutes for which clients commonly wait for a deletion.
+ */
+const ENDED_LATELY_MS = 180_000;
 /** How often a caller that waits looks at the volumes, and how many callers wait at a time. */
 const LOOK_MS = 200;
 const WAITING_MAX = 16;
@@ -36,7 +40,7 @@ export class VolumeEndWaiter {
   /**
    * Tells whether a server that its cell has deleted is gone with all its volumes. It waits for some seconds before it says no, since Cinder may be slow, or a
    * host may still have a guest; it says so at once while many callers wait, and for some seconds after a wait was in vain. A server that was deleted over
-   * a minute ago is gone, whatever Cinder says, and so is one whose volumes cannot be read. Never rejects. Cost: a query, and five a second while it waits.
+   * three minutes ago is gone, whatever Cinder says, and so is one whose volumes cannot be read. Never rejects. Cost: a query, and five a second while it waits.
    */
   async awaitEnd({ uuid, deletedAtMs }: Pick<Server, "uuid" | "deletedAtMs">): Promise<boolean> {
     if (deletedAtMs === null || this.#clock.now() - deletedAtMs > ENDED_LATELY_MS) return true;
