@@ -17,6 +17,9 @@ export interface AgentEventsOptions {
   readonly guestCount: () => number;
 }
 
+/** So many servers are named when the agent has removed unfinished guests. */
+const INTERRUPTED_SHOWN = 3;
+
 /** Reports events that are useful for operators. Each method writes a log line, updates a metric or begins a span. */
 export class AgentEvents {
   readonly #options: AgentEventsOptions;
@@ -58,11 +61,13 @@ export class AgentEvents {
     this.#logger.warn({ address, reason }, "the connection to a conductor was lost; the agent connects again");
   }
 
-  interrupted(guest: GuestName): void {
-    this.#logger.warn(
-      { ...guest },
-      "a guest was removed, because the agent's previous process ended while it was building the guest",
-    );
+  /** The guests that the end of the agent's previous process has left unfinished, all in one line: after a crash in a burst there are hundreds. */
+  interrupted(guests: readonly GuestName[]): void {
+    if (guests.length === 0) return;
+    const why = "because the agent's previous process ended while it was building or removing";
+    for (const guest of guests) this.#logger.debug({ ...guest }, `a guest was removed, ${why} it`);
+    const servers = guests.slice(0, INTERRUPTED_SHOWN).map(({ serverUuid }) => serverUuid);
+    this.#logger.warn({ count: guests.length, servers }, `guests were removed, ${why} them`);
   }
 
   adoptFailed(reason: string): void {

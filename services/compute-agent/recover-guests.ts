@@ -38,6 +38,7 @@ export async function recoverGuests(deps: {
   const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
   const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];
   const left: GuestName[] = [];
+  const removed: GuestName[] = [];
   const remove = async ({ host, serverUuid, attemptId }: GuestEntry) => {
     const name = { host, serverUuid, attemptId };
     const removal = remover.remove(name);
@@ -46,7 +47,7 @@ export async function recoverGuests(deps: {
       left.push(name);
       return;
     }
-    events.interrupted(name);
+    removed.push(name);
     if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
     else await store.record({ kind: "failed", ...name, ...INTERRUPTED, atMs: clock.now() });
   };
@@ -57,5 +58,6 @@ export async function recoverGuests(deps: {
   if (failed === null) await observer.correctAtStart(kept);
   else events.adoptFailed(failed);
   await Promise.all([...lost].map(remove));
+  events.interrupted(removed);
   return left;
 }
