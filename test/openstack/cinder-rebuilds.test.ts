@@ -257,10 +257,15 @@ describe.runIf(hasKeystone && hasGlance && hasCinder && whyNoQemu() === null)(
         await begin(id, { rebuild: { imageRef: await upload(otherNanoImage()) } });
         await isIn(disk, "downloading");
         await call("DELETE", `/v2.1/servers/${id}`);
-        await eventually("the server to be gone", async () => (await show(id)) === undefined, SLOWLY);
+        const listed = async () =>
+          (await call("GET", "/v2.1/servers")).json.servers.map((one: { id: string }) => one.id);
+        await eventually("the cell to have deleted the server", async () => !(await listed()).includes(id), SLOWLY);
         expect((await volume(disk))?.status).toBe("downloading");
+        // Its volume cannot be deleted yet.
+        expect(await show(id)).toMatchObject({ "OS-EXT-STS:task_state": "deleting" });
         release();
         await isIn(disk, undefined);
+        await eventually("the server to be gone", async () => (await show(id)) === undefined, SLOWLY);
       },
     );
   },
