@@ -71,7 +71,7 @@ describe("decisions", () => {
   test("are dropped when more requests are placed in a second than are kept, and all are placed", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([64]);
-    await rig.start([cell.open()], { decisions }, { decisionsPerSecond: 2, decisionFlushMs: 100 });
+    await rig.start([cell.open()], { decisions }, { decisionsPerSecond: 2, decisionsBurst: 2 });
     await rig.accept(Array.from({ length: 20 }, (_, server) => rig.wants(server + 1)));
     await eventually("the requests to end", () => rig.acked.length === 20);
     await eventually("some to be kept", async () => {
@@ -79,6 +79,18 @@ describe("decisions", () => {
       const kept = await Promise.all(rig.acked.map((uuid) => decisions.decisionsOf(uuid)));
       return kept.flat().length === 2;
     });
+  });
+
+  test("of a burst after a quiet time are all kept, and written 100 ms later", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([200]);
+    await rig.start([cell.open()], { decisions });
+    await rig.accept(Array.from({ length: 100 }, (_, server) => rig.wants(server + 1)));
+    await eventually("the requests to end", () => rig.acked.length === 100);
+    const kept = async () => (await Promise.all(rig.acked.map((uuid) => decisions.decisionsOf(uuid)))).flat().length;
+    expect(await kept()).toBe(0);
+    rig.clock.advance(100);
+    await eventually("all to be kept", async () => (await kept()) === 100);
   });
 
   test("wait while their database is away without delaying requests, and are written when it is back", async () => {

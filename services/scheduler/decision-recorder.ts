@@ -15,30 +15,30 @@ const WAITING_MAX = 5_000;
 const BATCH_MAX = 500;
 /** Refusals per second for which the nearest misses are searched. Each search looks at all hosts. */
 const MISSES_PER_SECOND = 20;
-/** Number of flushes between two purges. */
-const FLUSHES_PER_PURGE = 120;
+/** Pause between two looks at an empty list, and before records are written again whose database did not answer. */
+const IDLE_MS = 500;
+/** Time between two purges. */
+const PURGE_EVERY_MS = 60_000;
 
 type Chosen = HostChoice & { readonly kind: "chosen" };
 
 /**
- * Keeps the decisions on requests without delaying the requests: records wait here and are written in batches some times a second. Refusals
- * are kept as long as there is room. Only a limited number of placements per second is kept, since under load each record would cost as
- * much as the claim itself. Decisions that are not kept are counted. While the database is unreachable records wait, and are dropped when
+ * Keeps the decisions on requests without delaying the requests: records wait here and are written in batches some times a second. A process
+ * that is killed loses those that wait. Refusals are kept as long as there is room. Only a limited number of placements per second is kept, since
+ * under load each record would cost as much as the claim itself, but a burst after a quiet time is kept in full. Decisions that are not kept are counted. While the database is unreachable records wait, and are dropped when
  * there are too many.
  */
 export class DecisionRecorder {
   readonly #store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
   readonly #clock: Clock;
   readonly #events: Pick<SchedulerEvents, "decisionsDropped" | "refreshFailed">;
-  readonly #settings: Pick<
-    SchedulerSettings,
-    "schedulerId" | "decisionsPerSecond" | "decisionsKeptMs" | "decisionsMax"
-  >;
+  readonly #settings: Pick<SchedulerSettings, "schedulerId" | "decisionsKeptMs" | "decisionsMax" | "decisionFlushMs">;
   readonly #ticker: Ticker;
   readonly #placements: Allowance;
   readonly #misses: Allowance;
   #waiting: DecisionRecord[] = [];
-  #flushes = 0;
+  #isAway = false;
+  #purgedAtMs: number;
 
   /** Without a store, no decision is kept. */
   constructor(
@@ -49,20 +49,27 @@ export class DecisionRecorder {
     },
     settings: Pick<
       SchedulerSettings,
-      "schedulerId" | "decisionsPerSecond" | "decisionsKeptMs" | "decisionsMax" | "decisionFlushMs"
+      "schedulerId" | "decisionsPerSecond" | "decisionsBurst" | "decisionsKeptMs" | "decisionsMax" | "decisionFlushMs"
     >,
   ) {
     this.#store = deps.store;
     this.#clock = deps.clock;
     this.#events = deps.events;
     this.#settings = settings;
-    this.#placements = new Allowance(deps.clock, settings.decisionsPerSecond);
-    this.#misses = new Allowance(deps.clock, MISSES_PER_SECOND);
+    this.#placements = new Allowance(deps.clock, {
+      perSecond: settings.decisionsPerSecond,
+      burst: settings.decisionsBurst,
+    });
+    this.#misses = new Allowance(deps.clock, { perSecond: MISSES_PER_SECOND, burst: MISSES_PER_SECOND });
+    this.#purgedAtMs = deps.clock.monotonic();
     this.#ticker = new Ticker({
       clock: deps.clock,
-      pauseMs: settings.decisionFlushMs,
+      pauseMs: IDLE_MS,
       work: () => this.flush(),
-      onError: (error) => deps.events.refreshFailed("kept decisions", error),
+      onError: (error) => {
+        this.#isAway = true;
+        deps.events.refreshFailed("kept decisions", error);
+      },
     });
   }
 
@@ -120,8 +127,9 @@ export class DecisionRecorder {
       await this.#store.putDecisions(batch);
       this.#waiting.splice(0, batch.length);
     }
-    this.#flushes += 1;
-    if (this.#flushes % FLUSHES_PER_PURGE !== 0) return;
+    this.#isAway = false;
+    if (this.#clock.monotonic() - this.#purgedAtMs < PURGE_EVERY_MS) return;
+    this.#purgedAtMs = this.#clock.monotonic();
     const { decisionsKeptMs, decisionsMax } = this.#settings;
     await this.#store.purgeDecisions({ beforeMs: this.#clock.now() - decisionsKeptMs, recordsMax: decisionsMax });
   }
@@ -139,26 +147,29 @@ export class DecisionRecorder {
       atMs: this.#clock.now(),
       decision: decide(),
     });
+    if (!this.#isAway) this.#ticker.hurry(this.#settings.decisionFlushMs);
   }
 }
 
-/** A rate limit in items per second. Unused items are saved up for at most one second. */
+/** A rate limit in items per second. Unused items are saved up to `burst`. */
 class Allowance {
   readonly #clock: Clock;
   readonly #perSecond: number;
+  readonly #burst: number;
   #left: number;
   #countedAtMs: number;
 
-  constructor(clock: Clock, perSecond: number) {
+  constructor(clock: Clock, { perSecond, burst }: { readonly perSecond: number; readonly burst: number }) {
     this.#clock = clock;
     this.#perSecond = perSecond;
-    this.#left = perSecond;
+    this.#burst = burst;
+    this.#left = burst;
     this.#countedAtMs = clock.monotonic();
   }
 
   take(): boolean {
     const nowMs = this.#clock.monotonic();
-    this.#left = Math.min(this.#perSecond, this.#left + ((nowMs - this.#countedAtMs) / 1_000) * this.#perSecond);
+    this.#left = Math.min(this.#burst, this.#left + ((nowMs - this.#countedAtMs) / 1_000) * this.#perSecond);
     this.#countedAtMs = nowMs;
     if (this.#left < 1) return false;
     this.#left -= 1;

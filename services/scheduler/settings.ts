@@ -56,6 +56,9 @@ export interface SchedulerSettings {
   readonly decisionsMax: number;
   /** Maximum number of placements per second whose decisions are kept. Refusals do not count against this limit. */
   readonly decisionsPerSecond: number;
+  /** So many placements that were not needed in quieter times may be kept at once, so that a burst keeps all of its decisions. */
+  readonly decisionsBurst: number;
+  /** A kept decision is written within this time. A process that is killed loses those that wait. */
   readonly decisionFlushMs: number;
 }
 
@@ -73,7 +76,8 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   decisionsKeptMs: 86_400_000,
   decisionsMax: 200_000,
   decisionsPerSecond: 25,
-  decisionFlushMs: 500,
+  decisionsBurst: 250,
+  decisionFlushMs: 100,
   cellSilentMs: 2_000,
   cellAnswerMs: 5_000,
   seenDeadlineMs: 2_000,

@@ -1,5 +1,5 @@
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
-import type { AllocationItem } from "../../../proto/gen/berth/shared.ts";
+import type { AllocationItem, Selection } from "../../../proto/gen/berth/shared.ts";
 import { claimedAllocation } from "../../tasks/claimed-allocation.ts";
 import type { Migration } from "../../tasks/migration.ts";
 import type { Attempt, AttemptResult } from "../../tasks/server.ts";
@@ -16,6 +16,8 @@ export interface TaskLife extends Pick<TaskRecord, "createdAtMs" | "endedAtMs" |
   readonly conductors: readonly Taking[];
   /** Stages of an operation; `host` is the destination that was being tried. */
   readonly stages: readonly { readonly atMs: number; readonly stage: string; readonly host: string | null }[];
+  /** The hosts that the scheduler gave the task, each once, in the order in which they are tried: the chosen one, then the alternates. */
+  readonly planned: readonly string[];
   readonly attempts: readonly AttemptLife[];
   readonly hops: readonly HopLife[];
   readonly move: MoveLife | null;
@@ -64,6 +66,7 @@ export function taskLife(record: TaskRecord, attempts: readonly Attempt[], migra
       ...{ atMs: one.atMs, stage: one.stage },
       host: hostOf(record, one.selection),
     })),
+    planned: [...new Set(selectionsOf(record).map(({ host }) => host))],
     attempts: tried.map((attempt) => ({
       ...{ host: attempt.host, startedAtMs: attempt.startedAtMs, endedAtMs: attempt.endedAtMs },
       ...{ result: attempt.result, reason: attempt.reason },
@@ -82,10 +85,10 @@ function callerOf({ task, kind }: TaskRecord): Caller | null {
   return { requestId, userId, projectId };
 }
 
-function hostOf({ task: { work } }: TaskRecord, selection: number): string | null {
-  const places = work?.$case === "operate" || work?.$case === "build" ? work.value.selections : [];
-  return places[selection]?.host ?? null;
-}
+const hostOf = (record: TaskRecord, selection: number): string | null => selectionsOf(record)[selection]?.host ?? null;
+
+const selectionsOf = ({ task: { work } }: TaskRecord): readonly Selection[] =>
+  work?.$case === "operate" || work?.$case === "build" ? work.value.selections : [];
 
 function claimOf({ task }: TaskRecord, selection: number): readonly AllocationItem[] {
   return claimedAllocation(task, selection)?.items ?? [];

@@ -45,12 +45,7 @@ export function describeMissing(known: KnownLife): readonly string[] {
   );
   if (request === null)
     missing.push("The server's request is not in the API database: it was archived (berth db archive).");
-  if (decisions.length === 0)
-    missing.push(
-      `No decision of a scheduler about the server is kept: ${
-        inCell?.server ? "" : "it was not made yet, or "
-      }it was made long ago (berth scheduler --keep-decisions), at a busy time, or by a scheduler that ended right after it.`,
-    );
+  if (decisions.length === 0) missing.push(withoutDecision(inCell));
   if (inCell === null) return missing;
   if (inCell.server === null)
     missing.push(
@@ -65,4 +60,19 @@ export function describeMissing(known: KnownLife): readonly string[] {
       `The conductors of these tasks were not recorded: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before a conductor had taken or held them, or carried out by a version that did not record it).`,
     );
   return missing;
+}
+
+/** Says that no decision is kept, why that may be, and what the cell knows of it all the same. */
+function withoutDecision(inCell: KnownLife["inCell"]): string {
+  const notYet = inCell?.server ? "" : "it was not made yet, or ";
+  const gap =
+    "No decision of a scheduler about the server is kept, so the other hosts that fitted and the weights are not known: " +
+    `${notYet}it was made long ago (berth scheduler --keep-decisions), at a busy time, when schedulers keep only a part of their placements, or by a scheduler ` +
+    "that was killed right after it.";
+  const build = inCell?.tasks.find(({ kind }) => kind === "build");
+  const [chosen, ...alternates] = build?.planned ?? [];
+  if (build === undefined || chosen === undefined) return gap;
+  const others = alternates.length === 0 ? "no alternates" : `the alternates ${alternates.join(", ")}`;
+  const called = build.attempts.filter(({ result }) => result !== "skipped").length;
+  return `${gap} The task of the build is known: ${chosen} was chosen, with ${others}, and ${called} of these hosts ${called === 1 ? "was" : "were"} called so far.`;
 }
