@@ -13,6 +13,8 @@ import {
 import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 import { oneLine } from "./one-line.ts";
 
+/** From this width on, whole ids of servers are shown, which other commands take. */
+const WHOLE_IDS_FROM = 120;
 /** The classes that have a column, as far as the cloud has them. */
 const CLASSES_SHOWN = 3;
 const ATTEMPT_MARKS: Readonly<Record<string, string>> = { success: "+", failed: "x", skipped: ">", cancelled: "-" };
@@ -89,11 +91,11 @@ function cellsText({ cells, classes, hosts }: HeldPicture): string {
   return tableOf([["CELL", "HOSTS", "DOWN", "SERVERS", "MOTION", ...shown, "CONDUCTORS", "BEHIND", "STATE"], ...rows]);
 }
 
-function pathsText({ paths }: HeldPicture, { pathsMax, nowMs }: TopOptions): string {
+function pathsText({ paths }: HeldPicture, { pathsMax, nowMs, width }: TopOptions): string {
   const newest = [...paths.values()].sort((a, b) => b.at - a.at).slice(0, pathsMax);
   if (newest.length === 0) return "no requests yet\n";
   const rows = newest.map((path) => [
-    ...[distinctDigits(path.id), path.name, path.project, path.kind],
+    ...[width < WHOLE_IDS_FROM ? distinctDigits(path.id) : path.id, path.name, path.project, path.kind],
     ...[path.state, durationText((path.endedAt ?? nowMs) - path.at), wayText(path)],
   ]);
   return tableOf([["SERVER", "NAME", "PROJECT", "WHAT", "STATE", "AFTER", "WAY"], ...rows]);

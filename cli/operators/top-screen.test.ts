@@ -5,7 +5,15 @@ import { topText } from "./print-top.ts";
 import { TopScreen } from "./top-screen.ts";
 
 const PATH: LivePath = {
-  ...{ id: "0c1d2e3f-aaaa", name: "web", project: "p", cell: "north", kind: "build", state: "active", at: 1_000 },
+  ...{
+    id: "01a21552-6815-7a50-9e0f-ca0a5dba757a",
+    name: "web",
+    project: "p",
+    cell: "north",
+    kind: "build",
+    state: "active",
+    at: 1_000,
+  },
   ...{ endedAt: 1_900, fault: null },
   attempts: [
     { host: "one", at: 1_100, endedAt: 1_300, result: "failed", reason: "disk\nfull \u001b[31m" },
@@ -58,6 +66,11 @@ test("shows cells, laws and the path of each request, without control characters
   expect(text).toMatch(/^north +2 +1 +2 +1 +25% of 16 +1 +4 ms +follows$/m);
   expect(text).toMatch(/^south +0 +0 +0 +0 +- +0 +- +DOES NOT ANSWER$/m);
   expect(text).toContain("x one (disk full ?[31m) → + two");
+  expect(text).toMatch(new RegExp(`^${PATH.id} `, "m"));
+  const ofWidth = (width: number) =>
+    topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 5, width });
+  expect(ofWidth(120)).toContain(`\n${PATH.id} `);
+  expect(ofWidth(119)).toContain(`\n${PATH.id.slice(-8)} `);
   const narrow = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 0, width: 30 });
   expect(Math.max(...narrow.split("\n").map((line) => line.length))).toBe(30);
   expect(narrow).toContain("no requests yet");
