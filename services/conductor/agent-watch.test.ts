@@ -78,7 +78,7 @@ test.each([
     const agentsSeen: MemoryCellStore["agentsSeen"] = async () => {
       rounds += 1;
       if (isAway) throw new Error("the database is away");
-      return [];
+      return { down: [], othersUnseen: true };
     };
     const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
     const watch = new AgentWatch({

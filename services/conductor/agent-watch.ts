@@ -1,3 +1,4 @@
+import type { Expiry } from "../../core/tasks/expiry-limit.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { Ticker } from "../../runtime/ticker.ts";
@@ -21,6 +22,7 @@ const ROUNDS_BEHIND = 2;
 /** A gap of fewer rounds than this means nothing, because a busy machine may miss a few. */
 const MISSED_ROUNDS = 3;
 const COMPARISONS_MAX = 200;
+const NONE_EXPIRED: Expiry = { down: [], heldUp: [] };
 
 /**
  * How long this conductor has listened to agents without a break. The silence of a host means nothing while no conductor was listening.
@@ -79,10 +81,11 @@ export class AgentWatch {
     const liveness = async () => {
       const agentIds = registry.connections().map((connection) => connection.agentId);
       // Connected agents are recorded first, so that after a pause of the database no connected agent is declared dead.
-      const down = agentIds.length > 0 ? await store.agentsSeen(agentIds) : [];
-      trees.raise(down).catch((error) => events.comparisonFailed(error));
+      const seen = agentIds.length > 0 ? await store.agentsSeen(agentIds, settings.unseenMs) : null;
+      trees.raise(seen?.down ?? []).catch((error) => events.comparisonFailed(error));
       if (!listening.isLongEnough()) return;
-      const { down: expired, heldUp } = await store.expireAgents(settings.unseenMs, limit);
+      const isAnyUnseen = seen?.othersUnseen ?? true;
+      const { down: expired, heldUp } = isAnyUnseen ? await store.expireAgents(settings.unseenMs, limit) : NONE_EXPIRED;
       if (expired.length > 0) events.hostsDown(expired);
       events.hostsHeldUp(heldUp);
     };

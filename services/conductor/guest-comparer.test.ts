@@ -27,7 +27,7 @@ import { GuestSettler } from "./guest-settler.ts";
 import { StepCommitter } from "./step-committer.ts";
 
 /** A stub of HostHolders for which no other agent has any host. */
-const holders = { isFree: async () => true, isStillFree: async () => true };
+const holders = { isFree: async () => true, isFreeBy: () => true };
 /** No server has ports in Neutron. */
 const ports = { bindHome: async () => null, look: () => {} };
 const interfaces = { look: () => {} };

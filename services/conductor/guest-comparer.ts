@@ -1,8 +1,8 @@
 import { randomInt } from "node:crypto";
 import { stopCause } from "../../core/agent/stop-cause.ts";
+import type { HostRecord } from "../../core/stores/cell/cell-store.ts";
 import type { ComparedHost } from "../../core/stores/cell/operation-store.ts";
 import { type FoundGuest, shouldExist } from "../../core/tasks/guest-fate.ts";
-import type { Home } from "../../core/tasks/home.ts";
 import { type Guest, type GuestList, GuestState, type GuestStopped } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
@@ -31,25 +31,16 @@ interface Query {
 export class GuestComparer {
   readonly #store: Pick<
     ConductorStore,
-    | "residents"
-    | "servers"
-    | "agentArrived"
-    | "releaseEvacuated"
-    | "holdForGuests"
-    | "incarnation"
-    | "keepQuarantined"
-    | "noteCompared"
+    "hostRecords" | "servers" | "agentArrived" | "releaseEvacuated" | "keepQuarantined" | "noteCompared"
   >;
-  readonly #residents: SharedStep<string, readonly Home[]>;
+  readonly #records: SharedStep<string, HostRecord>;
   readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
-  readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
+  readonly #holders: Pick<HostHolders, "isFree" | "isFreeBy">;
   readonly #settler: GuestSettler;
   readonly #ports: Pick<HomePorts, "look">;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
-  readonly #holding: SharedStep<string, readonly string[]>;
-  readonly #incarnation: SharedStep<string, string>;
   readonly #noting: SharedStep<{ readonly host: string; readonly incarnation: string }, undefined>;
   /** The incarnations that this conductor has noted since each host came up last. */
   readonly #noted = new Map<string, string>();
@@ -63,16 +54,9 @@ export class GuestComparer {
   constructor(options: {
     readonly store: Pick<
       ConductorStore,
-      | "residents"
-      | "servers"
-      | "agentArrived"
-      | "releaseEvacuated"
-      | "holdForGuests"
-      | "incarnation"
-      | "keepQuarantined"
-      | "noteCompared"
+      "hostRecords" | "servers" | "agentArrived" | "releaseEvacuated" | "keepQuarantined" | "noteCompared"
     >;
-    readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
+    readonly holders: Pick<HostHolders, "isFree" | "isFreeBy">;
     readonly settler: GuestSettler;
     readonly ports: Pick<HomePorts, "look">;
     readonly commits: StepCommitter;
@@ -81,14 +65,9 @@ export class GuestComparer {
   }) {
     const { store } = options;
     this.#store = store;
-    this.#residents = new SharedStep((hosts) => store.residents(hosts));
+    this.#records = new SharedStep((hosts) => store.hostRecords(hosts));
     this.#evacuated = new SharedStep((hosts) => store.releaseEvacuated(hosts));
-    this.#holding = new SharedStep((hosts) => store.holdForGuests(hosts));
     this.#holders = options.holders;
-    this.#incarnation = new SharedStep(async (hosts) => {
-      const incarnation = await store.incarnation();
-      return hosts.map(() => incarnation);
-    });
     this.#noting = new SharedStep(async (hosts) => {
       await store.noteCompared(hosts);
       return hosts.map(() => undefined);
@@ -145,10 +124,7 @@ export class GuestComparer {
   async compareBeforeUp(connection: AgentConnection, host: string): Promise<boolean> {
     // The database forgets that it was compared if an operator removes it.
     this.#noted.delete(host);
-    const [held, current] = await Promise.all([
-      this.#commits.answered("holding", this.#holding, host),
-      this.#commits.answered("incarnation", this.#incarnation, host),
-    ]);
+    const { held, incarnation: current } = await this.#recordOf(host);
     if (held.length === 0 && this.incarnationOf(connection, host) === current) return true;
     try {
       const { remaining } = await this.#compareNow(connection, host, current);
@@ -167,17 +143,16 @@ export class GuestComparer {
    * That happens when two agents came up at the same moment and both passed the checks of their arrival.
    */
   async compare(connection: AgentConnection, host: string): Promise<void> {
-    if (!(await this.#holders.isStillFree(connection, host)))
+    const { sighting, residents, held, quarantined, incarnation } = await this.#recordOf(host);
+    if (!this.#holders.isFreeBy(connection, sighting))
       throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
-    const residents = await this.#commits.answered("residents", this.#residents, host);
-    const held = await this.#commits.answered("holding", this.#holding, host);
-    const current = await this.#commits.answered("incarnation", this.#incarnation, host);
-    const { guests, remaining } = await this.#compareNow(connection, host, current);
+    const { guests, remaining } = await this.#compareNow(connection, host, incarnation);
     await this.#release({ host, remaining, held });
     const attemptIds = remaining.flatMap(({ attemptId }) =>
       this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
     );
-    await this.#commits.answered("quarantine", this.#quarantine, { host, attemptIds });
+    if (quarantined.some((attemptId) => !attemptIds.includes(attemptId)))
+      await this.#commits.answered("quarantine", this.#quarantine, { host, attemptIds });
     this.#ports.look(
       host,
       guests.map(({ serverUuid }) => serverUuid),
@@ -189,6 +164,11 @@ export class GuestComparer {
       if (now?.host === host && now.attemptId === attemptId && shouldExist(now.status) && now.taskState === null)
         this.#events.guestMissing(serverUuid, host, now.status);
     }
+  }
+
+  /** Read before the host is asked for its guests. */
+  #recordOf(host: string): Promise<HostRecord> {
+    return this.#commits.answered("host-records", this.#records, host);
   }
 
   /** Releases only what was held before the host was asked, because a guest with a later hold may not have been there yet. */

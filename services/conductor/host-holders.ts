@@ -56,8 +56,12 @@ export class HostHolders {
    * the host. The earlier one is detected here, when its host is brought up or its guests are compared.
    */
   async isStillFree(connection: AgentConnection, host: string): Promise<boolean> {
-    const sighting = await this.#commits.answered("sightings", this.#sighting, host);
-    return this.#judge(connection, sighting === undefined ? [] : [sighting]);
+    return this.isFreeBy(connection, (await this.#commits.answered("sightings", this.#sighting, host)) ?? null);
+  }
+
+  /** Checks a single host like `isStillFree`, by a sighting that was read just now. It is null for a host that the cell does not know. */
+  isFreeBy(connection: AgentConnection, sighting: HostSighting | null): boolean {
+    return this.#judge(connection, sighting === null ? [] : [sighting]);
   }
 
   #judge(connection: AgentConnection, sightings: readonly HostSighting[]): boolean {

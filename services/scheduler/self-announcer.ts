@@ -50,10 +50,14 @@ export class SelfAnnouncer {
     await this.#softState.withdraw(this.#settings.schedulerId);
   }
 
+  /** The calls are made in one turn, so that they travel to the soft state together. */
   async #announce(): Promise<void> {
     const { schedulerId, announceTtlMs } = this.#settings;
-    const figures = this.#softState.recordFigures(schedulerId, this.#events.figures(), announceTtlMs);
-    this.#slice.setMembers(await this.#softState.announce(schedulerId, announceTtlMs));
-    await Promise.all([figures, this.#failures.refresh()]);
+    const [members] = await Promise.all([
+      this.#softState.announce(schedulerId, announceTtlMs),
+      this.#softState.recordFigures(schedulerId, this.#events.figures(), announceTtlMs),
+      this.#failures.refresh(),
+    ]);
+    this.#slice.setMembers(members);
   }
 }

@@ -96,13 +96,28 @@ export function hostContract(cell: () => CellUnderTest): void {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0)]);
     await store.hostsUp("agent-2", [hostOf(1)]);
-    expect(await store.agentsSeen(["agent-1", "agent-2", "unknown"])).toEqual([]);
+    const seen = (...agentIds: readonly string[]) => store.agentsSeen(agentIds, NEVER_MS);
+    expect(await seen("agent-1", "agent-2", "unknown")).toEqual({ down: [], othersUnseen: false });
     await store.expireAgents(0);
-    expect(await store.agentsSeen(["agent-2", "agent-1", "unknown", "agent-2"])).toEqual(["agent-1", "agent-2"]);
+    expect(await seen("agent-2", "agent-1", "unknown", "agent-2")).toMatchObject({ down: ["agent-1", "agent-2"] });
     expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
     await store.hostsUp("agent-1", [hostOf(0)]);
-    expect(await store.agentsSeen(["agent-1", "agent-2"])).toEqual(["agent-2"]);
+    expect(await seen("agent-1", "agent-2")).toMatchObject({ down: ["agent-2"] });
     expect(await store.hosts()).toMatchObject([{ up: true }, { up: false }]);
+  });
+
+  test("whether another agent than the seen ones is silent is answered just as long as one of its hosts is up", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(0)]);
+    const isSilent = async (unseenMs: number, ...agentIds: readonly string[]) =>
+      (await store.agentsSeen(agentIds, unseenMs)).othersUnseen;
+    expect(await isSilent(0)).toBe(true);
+    expect(await isSilent(NEVER_MS)).toBe(false);
+    expect(await isSilent(0, "agent-2")).toBe(true);
+    expect(await isSilent(0, "agent-2", "agent-1")).toBe(false);
+    expect(await isSilent(NEVER_MS, "agent-2")).toBe(false);
+    await store.expireAgents(0);
+    expect(await isSilent(0, "agent-2")).toBe(false);
   });
 
   test("homes and residents name where each server may run", async () => {
@@ -128,6 +143,23 @@ export function hostContract(cell: () => CellUnderTest): void {
         ["host-1", 2],
       ]),
     );
+  });
+
+  test("the record of a host has its sighting, its residents and the incarnation, in the order in which hosts are asked for", async () => {
+    const { store } = cell();
+    await store.hostsUp("agent-1", [hostOf(1)]);
+    await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [1] })]);
+    const [sighting] = await store.sightings(["host-1"]);
+    const incarnation = await store.incarnation();
+    const nothing = { sighting: null, residents: [], held: [], quarantined: [], incarnation };
+    const known = {
+      ...nothing,
+      sighting: { ...sighting, seenAgoMs: expect.toSatisfy((ms: number) => ms >= 0 && ms < NEVER_MS) },
+      residents: await store.residents(["host-1"]).then(([residents]) => residents),
+    };
+    expect(known.residents).toMatchObject([{ serverUuid: serverId(1) }]);
+    expect(await store.hostRecords(["host-1", "nowhere", "host-1"])).toEqual([known, nothing, known]);
+    expect(await store.hostRecords([])).toEqual([]);
   });
 
   test("a server that is gone has no home, but is known as DELETED", async () => {

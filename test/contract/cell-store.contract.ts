@@ -69,7 +69,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
       expect(await store.hop([])).toEqual([]);
       expect(await store.commitError([])).toEqual([]);
       expect(await store.commitDeleted([])).toEqual([]);
-      expect(await store.agentsSeen([])).toEqual([]);
+      expect(await store.agentsSeen([], 0)).toEqual({ down: [], othersUnseen: false });
     });
   });
 }

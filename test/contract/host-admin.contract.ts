@@ -178,7 +178,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
 
       test("of a host that is forced down begins and switches although its agent is still heard", async () => {
         await admin.setForcedDown("host-7", true);
-        await subject.cell.agentsSeen(["agent-1"]);
+        await subject.cell.agentsSeen(["agent-1"], 0);
         const begun = await evacuate();
         expect(begun.outcome.kind).toBe("begun");
         if (begun.task === null) return;
@@ -263,10 +263,10 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       await admin.setForcedDown("host", true);
       expect(await admin.adminHosts(["host"])).toMatchObject([{ up: false, forcedDown: true }]);
       await subject.cell.hostsUp("agent-1", hosts);
-      expect(await subject.cell.agentsSeen(["agent-1"])).toEqual([]);
+      expect(await subject.cell.agentsSeen(["agent-1"], 0)).toMatchObject({ down: [] });
       expect(await admin.adminHosts(["host"])).toMatchObject([{ up: false }]);
       await admin.setForcedDown("host", false);
-      expect(await subject.cell.agentsSeen(["agent-1"])).toEqual(["agent-1"]);
+      expect(await subject.cell.agentsSeen(["agent-1"], 0)).toMatchObject({ down: ["agent-1"] });
       await subject.cell.hostsUp("agent-1", hosts);
       expect(await admin.adminHosts(["host"])).toMatchObject([{ up: true, forcedDown: false }]);
     });

@@ -44,6 +44,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     });
   const released = (host: string, remaining: { readonly serverUuid: string; readonly attemptId: string }[] = []) =>
     cell().store.releaseEvacuated([{ host, remaining }]);
+  const heldAt = async (...hosts: readonly string[]) => (await cell().store.hostRecords(hosts)).map(({ held }) => held);
   const stepTo = async (id: string, step: number, to: Parameters<typeof transition>[1]): Promise<void> => {
     const { facts, tenure } = await takeId(id);
     if (facts === null) throw new Error("no operation");
@@ -77,7 +78,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
         null,
         { items: [{ amount: 2 }] },
       ]);
-      expect(await store.holdForGuests(["host-1", "host-0"])).toEqual([[], [leftoverUuid(taskId(11))]]);
+      expect(await heldAt("host-1", "host-0")).toEqual([[], [leftoverUuid(taskId(11))]]);
       expect((await store.orphans({ after: null, lookAt: 99, again: [], limit: 9 })).orphans).toEqual([]);
       expect(await store.migrations({ limit: 9 })).toEqual([]);
       const guest = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
@@ -91,7 +92,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
         [leftoverUuid(taskId(11))],
       ]);
       expect(await cell().used()).toEqual([0, 0, 0]);
-      expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
+      expect(await heldAt("host-0")).toEqual([[]]);
     });
 
     test("is one of the guests that its server has left, until its host reports that it is gone", async () => {
@@ -156,7 +157,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       const late = { ...tenure, epoch: tenure.epoch - 1, left: ["host-0"] };
       expect(await store.commitDeleted([late])).toEqual([{ kind: "fenced" }]);
       expect(await store.holdings([serverId(1)])).toMatchObject([{ items: [{ amount: 2 }] }]);
-      expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
+      expect(await heldAt("host-0")).toEqual([[]]);
     });
 
     test("outlives an offload whose host did not destroy the guest", async () => {

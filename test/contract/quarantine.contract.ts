@@ -370,10 +370,15 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         stranger({ incarnation, attemptId: "gone/0" }),
         stranger({ incarnation, host: "host-0" }),
       ]);
+      const quarantined = async () =>
+        (await cell.hostRecords(["host-1", "host-0", "elsewhere"])).map((record) => record.quarantined);
+      expect(await quarantined()).toEqual([[there.attemptId, "gone/0"].sort(), [there.attemptId], []]);
+      expect(await cell.hostRecords(["host-0"])).toMatchObject([{ incarnation: renewed }]);
       await cell.keepQuarantined([
         { host: "host-1", attemptIds: [there.attemptId] },
         { host: "elsewhere", attemptIds: [] },
       ]);
+      expect(await quarantined()).toEqual([[there.attemptId], [there.attemptId], []]);
       expect(await subject.quarantine.quarantined()).toMatchObject([
         { host: "host-0", attemptId: there.attemptId },
         { host: "host-1", attemptId: there.attemptId },

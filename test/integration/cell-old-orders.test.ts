@@ -108,10 +108,10 @@ test("a build that was recorded while its host died leaves the start to the row,
   await eventually("the evacuation", () => cell.runsOn(1).join() === "host-1");
   await cell.rest(1);
   // The comparison of host-0 has to wait, too, and the answer overtakes it.
-  const letCompare = first.gate.hold("incarnation");
+  const letCompare = first.gate.hold("hostRecords");
   await cell.store.hostAdmin().setForcedDown("host-0", false);
   await startAgent(0, disk);
-  await eventually("the comparison to begin", () => first.gate.held("incarnation") > 0);
+  await eventually("the comparison to begin", () => first.gate.held("hostRecords") > 0);
   answered.resolve();
   letCompare();
   await eventually("the remains to be gone", () => cell.existsOn(1).join() === "host-1");

@@ -98,11 +98,11 @@ test("a guest that is behind the database keeps its file, and its server can be 
       ...server,
       spec: { ...server.spec, volumes: server.spec.volumes.map((one) => ({ ...one, file })) },
     }));
-  const listed = scene.cell.store.residents;
+  const read = scene.cell.store.hostRecords;
   let comparisons = 0;
-  scene.cell.store.residents = (hosts) => {
+  scene.cell.store.hostRecords = (hosts) => {
     comparisons += 1;
-    return listed.call(scene.cell.store, hosts);
+    return read.call(scene.cell.store, hosts);
   };
   await eventually("comparisons", () => comparisons > 3);
   expect([(await scene.cell.server(1)).taskState, scene.used()?.[0]]).toEqual([null, former]);

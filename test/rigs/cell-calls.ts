@@ -153,7 +153,7 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
     case "agents":
       return async (store) => [
         call.expire ? await store.expireAgents(0) : null,
-        await store.agentsSeen(["agent-0", "agent-1"]),
+        await store.agentsSeen(["agent-0", "agent-1"], FAR_MS),
       ];
     case "hop": {
       const hops = call.hops.flatMap(({ claim: back, from, to, vcpus, result }): Hop[] => {

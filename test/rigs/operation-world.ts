@@ -181,7 +181,10 @@ export class OperationWorldModel {
   async hostDies(host: number): Promise<void> {
     this.hosts[host]?.die();
     await this.#body.pass();
-    await this.store.agentsSeen(this.hosts.flatMap((one, at) => (one.isUp ? [`agent-${at}`] : [])));
+    await this.store.agentsSeen(
+      this.hosts.flatMap((one, at) => (one.isUp ? [`agent-${at}`] : [])),
+      UNSEEN_MS,
+    );
     await this.store.expireAgents(UNSEEN_MS);
   }
 

@@ -2,6 +2,7 @@ import type { Holding } from "../../../core/ledger/holding.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type {
   ActiveOutcome,
+  AgentsSeen,
   CellStore,
   ChangedServers,
   ChangesQuery,
@@ -13,6 +14,7 @@ import type {
   DispatchOutcome,
   Hop,
   HopOutcome,
+  HostRecord,
   HostReport,
   HostSighting,
   KnownRoot,
@@ -54,9 +56,10 @@ import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { MemoryCellTables } from "./memory-cell-tables.ts";
 import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
+import { hostRecordsOf } from "./memory-host-records.ts";
 import {
   agentArrivedStep,
-  agentSeenStep,
+  agentsSeenStep,
   expireStep,
   homeOf,
   hostNamedAlike,
@@ -70,7 +73,6 @@ import {
   beginStep,
   claimedOf,
   commitOperationStep,
-  heldForGuests,
   migrationsOf,
   patchStep,
   positionOf,
@@ -235,8 +237,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     this.step((tx) => agentArrivedStep(tx, agentId, hosts));
   }
 
-  async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
-    return this.step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
+  async agentsSeen(agentIds: readonly string[], unseenMs: number): Promise<AgentsSeen> {
+    return this.step((tx) => agentsSeenStep(tx, agentIds, unseenMs));
   }
 
   async expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
@@ -276,6 +278,10 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
 
   async residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
     return residentsOf(this.cell, hosts);
+  }
+
+  async hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]> {
+    return hostRecordsOf(this.cell, hosts, { nowMs: this.clock.now(), incarnation: this.quarantine.present });
   }
 
   // --- OperationStore
@@ -375,10 +381,6 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   async orphans(look: OrphanLook): Promise<OrphanPage> {
     const { consumers } = await this.ledger.dump();
     return orphanPageOf(this.cell, consumers, look);
-  }
-
-  async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
-    return hosts.map((host) => heldForGuests(this.cell, host));
   }
 
   async releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {

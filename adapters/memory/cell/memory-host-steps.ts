@@ -3,7 +3,7 @@ import { UNKNOWN_HYPERVISOR } from "../../../core/ledger/hypervisor-facts.ts";
 import { providerUuid } from "../../../core/ledger/ids.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
-import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import type { AgentsSeen, HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
 import { beginningsOf } from "../../../core/tasks/beginnings-of.ts";
 import { type Expiry, type ExpiryLimit, expiryRoom } from "../../../core/tasks/expiry-limit.ts";
 import type { Home } from "../../../core/tasks/home.ts";
@@ -45,21 +45,28 @@ export function agentArrivedStep(tx: CellTransaction, agentId: string, hosts: re
   }
 }
 
-/** Records a sign of life of a known agent. Returns true when one of its hosts is down, so that the agent must be welcomed again. */
-export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
-  if (!tx.cell.agents.has(agentId)) return false;
-  tx.cell.agents.set(agentId, tx.nowMs);
-  const { hosts, forcedDown } = tx.cell;
-  return [...hosts.values()].some((host) => host.agentId === agentId && !host.up && !forcedDown.has(host.name));
+export function agentsSeenStep(tx: CellTransaction, agentIds: readonly string[], unseenMs: number): AgentsSeen {
+  const { agents, hosts, forcedDown } = tx.cell;
+  for (const id of agentIds) if (agents.has(id)) agents.set(id, tx.nowMs);
+  const down = new Set<string>();
+  let othersUnseen = false;
+  for (const { name, agentId, up } of hosts.values()) {
+    if (up) othersUnseen ||= !agentIds.includes(agentId) && seenAtMs(agents, agentId) <= tx.nowMs - unseenMs;
+    else if (agentIds.includes(agentId) && agents.has(agentId) && !forcedDown.has(name)) down.add(agentId);
+  }
+  return { down: [...down].sort(compare), othersUnseen };
 }
+
+const seenAtMs = (agents: CellTransaction["cell"]["agents"], agentId: string): number =>
+  agents.get(agentId) ?? Number.NEGATIVE_INFINITY;
 
 /** Marks the hosts as down whose agents were not seen for `unseenMs`, at most `limit` of them. */
 export function expireStep(tx: CellTransaction, unseenMs: number, limit: ExpiryLimit): Expiry {
   const { hosts, agents, forcedDown } = tx.cell;
-  const seenAtMs = (host: HostRow) => agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY;
+  const seenMs = (host: HostRow) => seenAtMs(agents, host.agentId);
   const unseen = [...hosts.values()]
-    .filter((host) => host.up && seenAtMs(host) <= tx.nowMs - unseenMs)
-    .sort((a, b) => seenAtMs(a) - seenAtMs(b) || compare(a.name, b.name));
+    .filter((host) => host.up && seenMs(host) <= tx.nowMs - unseenMs)
+    .sort((a, b) => seenMs(a) - seenMs(b) || compare(a.name, b.name));
   const counted = [...hosts.values()].filter(({ name }) => !forcedDown.has(name));
   const down = counted.filter((host) => !host.up && !host.disabled).length;
   const room = expiryRoom({ hosts: counted.length, down }, limit);

@@ -50,6 +50,11 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
   }
 
   async incarnation(): Promise<string> {
+    return this.present;
+  }
+
+  /** The present incarnation. */
+  get present(): string {
     return `memory/${this.#renewals}`;
   }
 
@@ -74,7 +79,7 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     const attempt = parseAttemptId(attemptId);
     const task = attempt === null ? undefined : this.#cell.tasks.get(attempt.taskId);
     const isAttemptKnown = attempt !== null && task !== undefined && task.selection >= attempt.selection;
-    const incarnation = `memory/${this.#renewals}`;
+    const incarnation = this.present;
     const made =
       task === undefined || !isAttemptKnown
         ? null
@@ -171,7 +176,7 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     const server = servers.get(serverUuid);
     const isKnown = server !== undefined && server.status !== "CLOSED";
     if (isKnown && server.createdAtMs > this.#restoredAtMs + LOSS_MARGIN_MS) return false;
-    const incarnation = `memory/${this.#renewals}`;
+    const incarnation = this.present;
     return hosts.values().some(({ name }) => !forcedDown.has(name) && compared.get(name) !== incarnation);
   }
 

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type {
   ActiveOutcome,
+  AgentsSeen,
   CellStore,
   CloseOutcome,
   Closing,
@@ -11,6 +12,7 @@ import type {
   DispatchOutcome,
   Hop,
   HopOutcome,
+  HostRecord,
   HostReport,
   HostSighting,
   KnownRoot,
@@ -78,7 +80,8 @@ import {
 } from "./quarantine.ts";
 import { readServersChanged } from "./read-changed-servers.ts";
 import { readClaimed } from "./read-claimed.ts";
-import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
+import { readHostRecords } from "./read-host-records.ts";
+import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
 import { readFencedSources, readOrphans } from "./read-orphans.ts";
 import {
   readAttempts,
@@ -262,8 +265,8 @@ export class PostgresCellStore implements CellStore {
     return agentArrived(this.#pool, agentId, hosts);
   }
 
-  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
-    return touchAgents(this.#pool, agentIds);
+  agentsSeen(agentIds: readonly string[], unseenMs: number): Promise<AgentsSeen> {
+    return touchAgents(this.#pool, agentIds, unseenMs);
   }
 
   expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
@@ -310,6 +313,10 @@ export class PostgresCellStore implements CellStore {
 
   residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
     return readResidents(this.#pool, hosts);
+  }
+
+  hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]> {
+    return readHostRecords(this.#pool, hosts);
   }
 
   // --- OperationStore
@@ -384,10 +391,6 @@ export class PostgresCellStore implements CellStore {
 
   orphans(look: OrphanLook): Promise<OrphanPage> {
     return readOrphans(this.#pool, look);
-  }
-
-  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
-    return readHolding(this.#pool, hosts);
   }
 
   releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {

@@ -129,12 +129,6 @@ function migrationOf(row: MigrationRow): Migration {
   return migrationWith(columns, taskOf({ id: row.uuid, payload: row.payload }));
 }
 
-/** Cost: one round trip, with one look-up for each host. */
-export async function readHolding(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
-  const held = Map.groupBy(await readHeld(pool, hosts), (row) => row.source_host);
-  return hosts.map((host) => (held.get(host) ?? []).map((row) => row.uuid).sort());
-}
-
 interface HeldRow {
   readonly uuid: string;
   readonly source_host: string;

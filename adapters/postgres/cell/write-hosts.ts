@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { type HypervisorFacts, hypervisorOf } from "../../../core/ledger/hypervisor-facts.ts";
-import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import type { AgentsSeen, HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
 import { beginningsOf } from "../../../core/tasks/beginnings-of.ts";
 import type { Expiry, ExpiryLimit } from "../../../core/tasks/expiry-limit.ts";
 import type { Host } from "../../../core/tasks/server.ts";
@@ -167,19 +167,26 @@ export async function agentArrived(pool: Pool, agentId: string, hosts: readonly 
 }
 
 /** Skips agents that another conductor is updating at this moment, since every conductor of the cell sees each agent. */
-export async function touchAgents(pool: Pool, agentIds: readonly string[]): Promise<readonly string[]> {
-  const rows = await queryStored<{ agent_id: string }>(pool, {
+export async function touchAgents(pool: Pool, agentIds: readonly string[], unseenMs: number): Promise<AgentsSeen> {
+  const rows = await queryStored<{ down: readonly string[]; others_unseen: boolean }>(pool, {
     name: "agents_seen",
     text: `with seen as (
         select id from agents where id = any ($1) order by id for no key update skip locked
       ), touched as (
         update agents a set seen_at = now() from seen where a.id = seen.id
       )
-      select distinct agent_id collate "C" as agent_id from hosts
-      where agent_id = any ($1) and not up and not forced_down order by 1`,
-    values: [textArrayLiteral(agentIds)],
+      select
+        array(
+          select distinct agent_id collate "C" from hosts where agent_id = any ($1) and not up and not forced_down order by 1
+        ) as down,
+        exists (
+          select from agents a join hosts h on h.agent_id = a.id and h.up
+          where a.seen_at <= now() - $2 * interval '1 ms' and a.id <> all ($1)
+        ) as others_unseen`,
+    values: [textArrayLiteral(agentIds), unseenMs],
   });
-  return rows.map((row) => row.agent_id);
+  const [row] = rows;
+  return { down: row?.down ?? [], othersUnseen: row?.others_unseen ?? false };
 }
 
 /** Cost: one round trip, which examines all hosts of the cell when any is unseen. */

@@ -298,6 +298,28 @@ export interface HostSighting {
   readonly seenAgoMs: number;
 }
 
+/** What the database knows of a host and of the guests that should, or may, be there. */
+export interface HostRecord {
+  /** Null for a host that the cell does not know. */
+  readonly sighting: HostSighting | null;
+  /** As of `residents`. */
+  readonly residents: readonly Home[];
+  /** The sorted consumers that hold something at the host for guests that moved away or could not be destroyed. */
+  readonly held: readonly string[];
+  /** The sorted attempts of the host's guests in quarantine. */
+  readonly quarantined: readonly string[];
+  /** The present incarnation of the database (`QuarantineStore.incarnation`). */
+  readonly incarnation: string;
+}
+
+/** What is found when agents are recorded as alive. */
+export interface AgentsSeen {
+  /** The agents that have a host which is down. Such a host comes up only by `hostsUp`, after its guests were compared with `homes`. */
+  readonly down: readonly string[];
+  /** Whether a host is up whose agent, another one than these, was not seen for `unseenMs`. */
+  readonly othersUnseen: boolean;
+}
+
 /** The stored facts about a provider that an agent reports as the root of its host's tree. */
 export interface KnownRoot {
   /** The provider's name in the ledger, or null when there is no such provider. */
@@ -328,10 +350,10 @@ export interface HostStore {
    */
   agentArrived(agentId: string, hosts: readonly string[]): Promise<void>;
   /**
-   * Records that these agents are alive and ignores unknown ones. Returns the agents that have a host which is down. Such a host comes up
-   * only by `hostsUp`, after its guests were compared with `homes`.
+   * Records that these agents are alive and ignores unknown ones. Returns which of them have a host that is down, and whether `expireAgents` has
+   * anything to do.
    */
-  agentsSeen(agentIds: readonly string[]): Promise<readonly string[]>;
+  agentsSeen(agentIds: readonly string[], unseenMs: number): Promise<AgentsSeen>;
   /**
    * Marks the hosts of agents that were not seen for `unseenMs` as down. The longest unseen go first, as many as the limit allows, or all
    * of them without a limit.
@@ -350,4 +372,6 @@ export interface HostStore {
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** For each host, the servers (except DELETED ones) whose home it is, by UUID. These must run there once they are ACTIVE. */
   residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]>;
+  /** For each host, all that a comparison of its guests begins with. The residents may be read a moment before or after the rest. */
+  hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]>;
 }

@@ -173,7 +173,7 @@ export interface ComparedHost {
   /** The guests that are on the host. A fenced host has none. */
   readonly remaining: readonly { readonly serverUuid: string; readonly attemptId: string }[];
   /**
-   * The consumers that `holdForGuests` listed for the host before it was asked for its guests. The host's answer releases nothing else,
+   * The consumers that `hostRecords` listed for the host before it was asked for its guests. The host's answer releases nothing else,
    * because it may be older than a guest for which something is held since. When this is absent, the answer applies to everything held
    * there.
    */
@@ -208,15 +208,13 @@ export interface MigrationStore {
    * most. A page begins behind the server `after`, which need not exist. Null is the first page.
    */
   unconfirmed(waitedMs: number, limit: number, after: string | null): Promise<readonly Migration[]>;
-  /** For each host, the sorted consumers that hold something there for guests that moved away or could not be destroyed. */
-  holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
   /**
    * Takes the guest lists of hosts that have answered, or are known to be fenced. Releases what is held there for guests that moved away or
    * could not be destroyed, except for the guests that remain. Returns the UUIDs of the releasing consumers for each host.
    */
   releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
   /**
-   * For each server, whether a guest of it may be on a host where it is not at home: something is held for the guest (`holdForGuests`), it is in
+   * For each server, whether a guest of it may be on a host where it is not at home: something is held for the guest (`HostRecord.held`), it is in
    * quarantine, or it may be forgotten: the database has lost commits (`restoredAgoMs`), the server is not known to be younger than that (`LOSS_MARGIN_MS`), and a host was not compared
    * since. A host that is forced down counts as compared.
    */

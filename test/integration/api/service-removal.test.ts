@@ -50,7 +50,7 @@ test("a host whose agent was stopped goes with its providers, its aggregates and
 test("a host whose agent goes on being heard stays, with its aggregates, until an operator forces it down", async () => {
   const aggregate = await aggregateOf(hostName(1));
   const id = await idOf(hostName(1));
-  const beat = () => rig.cell("north").store.agentsSeen(["agent-north"]);
+  const beat = () => rig.cell("north").store.agentsSeen(["agent-north"], UNSEEN_MS);
   await beat();
   const heartbeat = setInterval(() => void beat(), UNSEEN_MS / 20);
   try {
