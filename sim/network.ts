@@ -11,6 +11,8 @@ export interface Weather {
   lossShare: number;
   /** Share of a bus's deliveries that arrive twice. */
   twiceShare: number;
+  /** Share of the messages to cells' queues of tasks that their stream stores twice, the second time up to a minute later. */
+  copiedShare: number;
 }
 
 export const FAIR_WEATHER: Weather = {
@@ -20,7 +22,11 @@ export const FAIR_WEATHER: Weather = {
   spikeMs: 0,
   lossShare: 0,
   twiceShare: 0,
+  copiedShare: 0,
 };
+
+/** How late the second copy of a task's message may be, in milliseconds. */
+const COPY_MS_MAX = 60_000;
 
 /** Messages travel between named places: processes, databases, brokers. */
 export class Network {
@@ -52,6 +58,11 @@ export class Network {
 
   arrivesTwice(): boolean {
     return this.#random() < this.weather.twiceShare;
+  }
+
+  /** After how many milliseconds a task's stream stores its message a second time, or null when it does not. */
+  copiedAfterMs(): number | null {
+    return this.#random() < this.weather.copiedShare ? this.#random() * COPY_MS_MAX : null;
   }
 
   isCut(from: string, to: string): boolean {

@@ -16,6 +16,7 @@ const STORM = [
   "loss",
   "twice",
   "spikes",
+  "copied-tasks",
   "kill-all",
   "host-power",
   "host-away",

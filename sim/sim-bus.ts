@@ -1,20 +1,41 @@
-import { type Bus, BusError, type BusMessage, type Subscription } from "../runtime/bus.ts";
-import type { Network } from "./network.ts";
+import { type Bus, BusError, type BusMessage, type PublishOptions, type Subscription } from "../runtime/bus.ts";
 import type { NoAnswerError, SimProcess } from "./sim-process.ts";
+import type { World } from "./world.ts";
+
+/** Subjects of cells' queues of tasks. */
+const TASKS = /^cell\..*\.tasks$/;
 
 /**
  * A process's connection to a broker over the network: publishes, deliveries and acknowledgements take time, arrive out of order and get
- * lost, and deliveries may come twice. When the process is killed, the broker removes its subscriptions.
+ * lost, deliveries may come twice, and tasks may be stored twice. When the process is killed, the broker removes its subscriptions.
  */
-export function simBus(process: SimProcess, place: string, bus: Bus, network: Network): Bus {
+export function simBus(
+  process: SimProcess,
+  place: string,
+  bus: Bus,
+  { network, clock }: Pick<World, "network" | "clock">,
+): Bus {
   const subscriptions = new Set<Subscription>();
   process.onKill(() => {
     for (const subscription of subscriptions) void subscription.stop();
   });
   const asBusError = (about: string) => (error: NoAnswerError) => new BusError("timeout", about, error.message);
+  /** A copy has no id, by which the stream would drop it. A world that has ended takes none. */
+  const copy = (subject: string, data: Uint8Array, headers: PublishOptions["headers"]) => {
+    const afterMs = TASKS.test(subject) ? network.copiedAfterMs() : null;
+    if (afterMs === null) return;
+    clock.setTimer(afterMs, () => {
+      bus.publish(subject, data, headers && { headers }).catch(() => {});
+    });
+  };
   return {
-    publish: (subject, data, options) =>
-      process.call(place, () => bus.publish(subject, data, options), asBusError(subject)),
+    publish(subject, data, options) {
+      const publish = () => {
+        copy(subject, data, options?.headers);
+        return bus.publish(subject, data, options);
+      };
+      return process.call(place, publish, asBusError(subject));
+    },
     ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs), asBusError("streams")),
     ask: (subject, question, options) =>
       process.call(place, () => bus.ask(subject, question, options), asBusError(subject)),

@@ -115,7 +115,7 @@ export class SimCell {
     return {
       name: this.name,
       store: remote(process, this.databasePlace, store),
-      bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), network),
+      bus: simBus(process, this.brokerPlace, this.#broker.connect(cellPermissionsOfApi(this.name)), this.#world),
       operations: remote(process, this.databasePlace, store),
       admin: remote(process, this.databasePlace, store.hostAdmin()),
       view: () => new SimView(process, { name: this.name, place: this.databasePlace, store: this.#store }, network),
@@ -356,7 +356,6 @@ export class SimCell {
   }
 
   async #conduct(process: SimProcess): Promise<void> {
-    const { network } = this.#world;
     const bus = this.#broker.connect(conductorPermissions(this.name));
     const place = this.databasePlace;
     const listener = this.#links.listen(process, process.name);
@@ -365,7 +364,7 @@ export class SimCell {
         store: remote(process, place, this.#mutated(this.#store)),
         ledger: remote(process, place, this.#ledger),
         ...clientsOfConductor(this.#neighbours, process),
-        bus: simBus(process, this.brokerPlace, bus, network),
+        bus: simBus(process, this.brokerPlace, bus, this.#world),
         listener: this.#mutation?.listener?.(listener) ?? listener,
         clock: process.clock,
         logger: this.#world.logger(process.name),

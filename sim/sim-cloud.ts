@@ -38,6 +38,7 @@ import { settingsOfApi } from "./sim-neighbours.ts";
 import { type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import { simRoutes } from "./sim-routes.ts";
+import { simSoftState } from "./sim-soft-state.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import { Supervisor } from "./supervisor.ts";
 import { type RebuiltServer, rebuiltServers } from "./task-outcomes.ts";
@@ -314,7 +315,7 @@ export class SimCloud {
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         groups: remote(process, "api-db", this.#groups),
         reservations: remote(process, "api-db", this.#reservations),
-        softState: this.#softStateOf(process),
+        softState: simSoftState(process, () => this.#softState),
         clock: process.clock,
         logger: this.#world.logger(process.name),
         registry: createRegistry({ service: "scheduler", withProcess: false }),
@@ -370,28 +371,7 @@ export class SimCloud {
   }
 
   #bus(process: SimProcess) {
-    return simBus(process, "api-nats", this.#broker.connect(apiPermissions), this.#world.network);
-  }
-
-  /** Behaves like the real soft state: it never rejects, and answers as if it were empty when it cannot be reached. */
-  #softStateOf(process: SimProcess): SoftState {
-    const ask = <Value>(work: (softState: SoftState) => Promise<Value>, otherwise: Value) =>
-      process.call("redis", () => work(this.#softState)).catch(() => otherwise);
-    return {
-      announce: (id, ttlMs) => ask((state) => state.announce(id, ttlMs), [id]),
-      living: () => ask((state) => state.living(), []),
-      withdraw: (id) => ask((state) => state.withdraw(id), undefined),
-      recordFigures: (id, figures, ttlMs) => ask((state) => state.recordFigures(id, figures, ttlMs), undefined),
-      figuresOf: (ids) => ask((state) => state.figuresOf(ids), new Map()),
-      recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
-      clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),
-      buildFailures: () => ask((state) => state.buildFailures(), new Map()),
-      recordPicks: (id, picks) => ask((state) => state.recordPicks(id, picks), undefined),
-      recentPicks: (id) => ask((state) => state.recentPicks(id), []),
-      recordLaws: (reading, ttlMs) => ask((state) => state.recordLaws(reading, ttlMs), undefined),
-      laws: () => ask((state) => state.laws(), null),
-      close: async () => {},
-    };
+    return simBus(process, "api-nats", this.#broker.connect(apiPermissions), this.#world);
   }
 }
 

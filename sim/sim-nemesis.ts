@@ -27,6 +27,7 @@ const WEATHER = {
   loss: (chance: number) => ["lossShare", chance * 0.2] as const,
   twice: (chance: number) => ["twiceShare", chance * 0.5] as const,
   spikes: (chance: number) => ["spikeShare", chance * 0.3] as const,
+  "copied-tasks": (chance: number) => ["copiedShare", chance * 0.5] as const,
 };
 
 /** Injects faults at random moments until it is told to stop, and then makes everything whole again. */
@@ -131,6 +132,7 @@ export class SimNemesis {
       case "loss":
       case "twice":
       case "spikes":
+      case "copied-tasks":
         this.#weather(WEATHER[fault](chance), durationMs);
         break;
       default:

@@ -7,13 +7,19 @@ import { world } from "./world.ts";
 const SEEDS_MAX = 250;
 /**
  * Where the search begins for bugs that show in few worlds: the seed that found each of them last. When the services or the simulator have changed,
- * another seed may, so the search goes on with all others. The test then takes longer, and the seed that it prints belongs here.
+ * another seed may, so the search goes on with the next ones. The test then takes longer, and the seed that it prints belongs here.
  */
 const FIRST_SEEDS: Readonly<Record<string, number>> = {
-  ...{ "fence-dropped": 39, "driver-deaf": 89, "move-sweep-blind": 53, "aborted-unheard": 22, "door-left-open": 33 },
-  ...{ "silence-decides": 10, "unseen-is-fenced": 10, "hand-over-lies": 10, "file-not-kept": 10, "merged-unseen": 10 },
-  ...{ "silent-source-is-left": 70, "switch-unbound": 8, "kept-guest-forgotten": 8, "attaching-forgotten": 155 },
-  ...{ "kept-guest-keeps-the-volume": 22, "journal-forgets": 9, "moves-lost": 10, "failed-pivot-is-kept": 6 },
+  ...{ "fence-dropped": 53, "driver-deaf": 97, "move-sweep-blind": 76, "aborted-unheard": 22, "door-left-open": 39 },
+  ...{ "silence-decides": 10, "unseen-is-fenced": 10, "hand-over-lies": 41, "file-not-kept": 10, "merged-unseen": 34 },
+  ...{ "silent-source-is-left": 70, "switch-unbound": 8, "kept-guest-forgotten": 8, "attaching-forgotten": 346 },
+  ...{
+    "kept-guest-keeps-the-volume": 22,
+    "journal-forgets": 9,
+    "moves-lost": 16,
+    "power-lies": 8,
+    "failed-pivot-is-kept": 10,
+  },
 };
 /** Number of worlds after which the seed that has found a bug is worth noting. */
 const MANY_WORLDS = 4;
@@ -27,7 +33,7 @@ test.each(MUTATIONS.map((mutation) => [mutation.name, mutation] as const))(
     const { profile = "storm" } = mutation;
     const first = FIRST_SEEDS[name] ?? 1;
     for (let worlds = 1; worlds <= SEEDS_MAX; worlds += 1) {
-      const seed = ((first + worlds - 2) % SEEDS_MAX) + 1;
+      const seed = first + worlds - 1;
       const { findings } = await simulate(world(seed, profile, { mutation }));
       if (findings.length === 0) continue;
       if (worlds > MANY_WORLDS)
