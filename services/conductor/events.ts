@@ -324,6 +324,13 @@ export class ConductorEvents {
     );
   }
 
+  /** The close did not wait any longer for a part, because a server that it needs accepts calls and does not answer. */
+  closedWithout(part: string): void {
+    const meaning =
+      "the conductor closes without waiting for a part of it any longer, because the cell's database or NATS does not answer; its tasks are rows, which others take over when its lease has run out";
+    this.#logger.warn({ part }, meaning);
+  }
+
   portsBound(server: string, host: string): void {
     this.#logger.info({ server, host }, "ports that were not bound to their server's host were bound to it");
   }

@@ -10,6 +10,7 @@ import type { HandOffProgress } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -60,6 +61,12 @@ export interface ConductorDeps {
   readonly tracing: Tracing;
 }
 
+/**
+ * Maximum time that a close waits for each of its parts: the work under way, giving up the lease, and the watch of the hosts. A statement waits up to 35 s for a database that does not answer, which is longer than the time that
+ * a process has to end. NATS takes up to 2 s to send what it had begun to send.
+ */
+const CLOSE_PARTS_MS = { work: 2_300, lease: 1_000, watch: 1_000 };
+
 export interface Conductor extends Service {
   /** True while the conductor holds its lease and takes tasks. */
   readonly ready: boolean;
@@ -79,19 +86,26 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const parts = assemble(deps, settings, events, stop.signal);
   const patience = new Patience({ logger: deps.logger, isTransient: isUnavailable, clock: deps.clock });
   let ready = false;
+  /** Waits for parts that are ending, but not for a database or a NATS server that accepts calls and does not answer. */
+  const unlessSilent = (part: keyof typeof CLOSE_PARTS_MS, ending: readonly Promise<void>[]) =>
+    withDeadline(Promise.all(ending), CLOSE_PARTS_MS[part], part, deps.clock).catch((error: unknown) => {
+      if (!(error instanceof DeadlineError)) throw error;
+      events.closedWithout(part);
+    });
   const close = closeOnce(async () => {
     ready = false;
     patience.giveUp();
-    await Promise.all([parts.intake.stop(), parts.consoles.stop()]);
-    await Promise.all([parts.confirmer.stop(), parts.orphans.stop(), parts.fenced.stop()]);
+    await unlessSilent("work", [
+      ...[parts.intake.stop(), parts.consoles.stop()],
+      ...[parts.confirmer.stop(), parts.orphans.stop(), parts.fenced.stop()],
+    ]);
     stop.abort();
     parts.runs.abandonAll();
     parts.transfers.stop();
-    await parts.lease.stop();
+    await unlessSilent("lease", [parts.lease.stop()]);
     // Closing the streams first rejects everything that the watch still waits for.
     parts.registry.close();
-    await parts.watch.stop();
-    await Promise.all([parts.ports.stop(), parts.interfaces.stop()]);
+    await unlessSilent("watch", [parts.watch.stop(), parts.ports.stop(), parts.interfaces.stop()]);
     await deps.listener.close();
   });
   return {
