@@ -82,6 +82,12 @@ test.each([
   expect(await rowsRead()).toBeLessThan(2 * MARKED);
 });
 
+test("the database is not asked for the requests of no servers", async () => {
+  const before = asked.length;
+  expect(await store.requests([])).toEqual([]);
+  expect(asked).toHaveLength(before);
+});
+
 test("a name is rare when the index finds few servers by its rarest word", async () => {
   for (const [name, isRare] of [
     ["rare-name", true],

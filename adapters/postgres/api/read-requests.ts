@@ -57,6 +57,7 @@ export function requestOf(row: RequestRow): RequestRecord {
 }
 
 export async function readRequests(pool: Pool, serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
+  if (serverUuids.length === 0) return [];
   const rows = await queryStored<RequestRow>(pool, {
     name: "requests",
     text: `select ${REQUEST_COLUMNS} from requests where server_uuid = any ($1)`,

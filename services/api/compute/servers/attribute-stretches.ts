@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import {
   type AttributeStretch,
   type AttributeValueAsked,
@@ -52,11 +52,10 @@ export function attributeReader(
   otherwise: (after: ListPosition | null) => ReadPlaced,
 ): ReadPlaced {
   let after = start;
-  let reader: Promise<AttributeReader | null> | null = null;
+  const reader = new AttributeReader(deps, asked);
   let read: ReadPlaced = async (rows) => {
-    reader ??= valuesOf(deps.cells, asked.indexed).then((values) => values && new AttributeReader(deps, asked, values));
-    const found = await (await reader)?.next(after, rows);
-    if (found == null) {
+    const found = await reader.next(after, rows);
+    if (found === null) {
       read = otherwise(after);
       return read(rows);
     }
@@ -66,7 +65,10 @@ export function attributeReader(
   return (rows) => read(rows);
 }
 
-/** Returns the values to look for. Null when a cell does not answer, or when too many values contain the text of the only filter. */
+/**
+ * Returns the values to look for: none when no server of any cell has a value that contains the text of a filter. Null when a cell does not answer, or when too many
+ * values contain the text of the only filter.
+ */
 async function valuesOf(
   cells: Cells,
   filters: readonly IndexedFilter[],
@@ -80,7 +82,8 @@ async function valuesOf(
     }
     const values = await valuesContaining(cells, value);
     if (values === null) return null;
-    const [first = value, ...otherValues] = values;
+    const [first, ...otherValues] = values;
+    if (first === undefined) return [];
     if (values.size <= VALUES_MAX) found.push({ attribute, value: first, otherValues });
   }
   return found.length === 0 ? null : found;
@@ -106,43 +109,47 @@ async function valuesContaining(cells: Cells, contains: string): Promise<Readonl
 class AttributeReader {
   readonly #deps: Deps;
   readonly #asked: Asked;
-  readonly #values: readonly AttributeValueAsked[];
+  /** Null until the first stretch. */
+  #values: readonly AttributeValueAsked[] | null = null;
+  readonly #elsewhere: readonly RequestsElsewhere[];
   /** The value whose list is read on, by cell. */
   readonly #leading = new Map<string, AttributeValueAsked>();
   /** The list has servers with a status at rest: those of a cell that does not answer have the status UNKNOWN, and those that no cell has yet BUILD, so none of them passes. */
   readonly #mayLeaveOut: boolean;
-  /** Servers whose build failed before they came into a cell may pass. They have the status ERROR. */
-  readonly #mayFail: boolean;
   #looks = 0;
 
-  constructor(deps: Deps, asked: Asked, values: readonly AttributeValueAsked[]) {
+  constructor(deps: Deps, asked: Asked) {
     this.#deps = deps;
     this.#asked = asked;
-    this.#values = values;
-    const statuses = values.filter(({ attribute }) => attribute === "status");
+    const statuses = asked.indexed.filter(({ attribute }) => attribute === "status");
     this.#mayLeaveOut = statuses.length > 0;
-    this.#mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
+    const mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
+    const kinds: RequestKind[] = [];
+    // Servers whose build failed before they came into a cell have the status ERROR.
+    if (mayFail) kinds.push({ failed: true });
+    if (!this.#mayLeaveOut) kinds.push({ open: true });
+    // A cell does not know the new names of its servers.
+    if (asked.nameContains !== null) kinds.push({ changed: true });
+    this.#elsewhere = kinds.map((kind) => new RequestsElsewhere(deps.store, asked, kind));
   }
 
-  /** Returns null when a cell does not answer. */
+  /** Returns null when a cell does not answer, or when too many values contain the text of the only filter. */
   async next(
     after: ListPosition | null,
     rows: number,
   ): Promise<{ readonly known: readonly KnownServer[]; readonly resumeAt: ListPosition | null } | null> {
-    const { store, cells } = this.#deps;
-    const { projectId, oldestFirst, nameContains } = this.#asked;
-    const page = { projectId, order: oldestFirst ? "oldest-first" : "newest-first", limit: rows } as const;
-    const elsewhere = await Promise.all([
-      this.#mayFail ? store.listRequests({ ...page, marker: null, after, failed: true }) : [],
-      this.#mayLeaveOut ? [] : store.listRequests({ ...page, marker: null, after, open: true }),
-      // A cell does not know the new names of its servers.
-      nameContains === null ? [] : store.listRequests({ ...page, marker: null, after, changed: true }),
-    ]);
-    // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
-    const [only, ...others] = this.#values;
+    const { cells } = this.#deps;
+    const { indexed, oldestFirst } = this.#asked;
+    const elsewhere = await Promise.all(this.#elsewhere.map((requests) => requests.next(after, rows)));
+    // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then, and so is the value that it has.
+    this.#values ??= await valuesOf(cells, indexed);
+    const values = this.#values;
+    if (values === null) return null;
+    const [only, ...others] = values;
     const isOne = only !== undefined && others.length === 0 && isOneList(only);
     const looks = Math.min(LOOKS_MAX, Math.max(isOne ? rows * LOOKS_OF_ONE : rows, this.#looks));
-    const answers = await Promise.all(Array.from(cells.values(), (cell) => this.#furthestOf(cell, after, rows, looks)));
+    const asked = only === undefined ? [] : Array.from(cells.values());
+    const answers = await Promise.all(asked.map((cell) => this.#furthestOf(cell, values, after, rows, looks)));
     this.#looks = looks * LOOKS_GROWTH;
     const ends = elsewhere.flatMap((records) => (records.length < rows ? [] : records.slice(-1).map(listPlaceOf)));
     const inCells = new Map<string, Server>();
@@ -163,6 +170,7 @@ class AttributeReader {
   /** Asks the cell for a stretch of each list that it still reads, and goes on with the list that comes furthest. */
   async #furthestOf(
     cell: CellClient,
+    values: readonly AttributeValueAsked[],
     after: ListPosition | null,
     limit: number,
     looks: number,
@@ -172,8 +180,8 @@ class AttributeReader {
     const leading = this.#leading.get(cell.name);
     let best: { readonly value: AttributeValueAsked; readonly stretch: AttributeStretch } | null = null;
     const answers = await Promise.all(
-      (leading === undefined ? this.#values : [leading]).map(async (value) => {
-        const others = this.#values.filter((other) => other !== value);
+      (leading === undefined ? values : [leading]).map(async (value) => {
+        const others = values.filter((other) => other !== value);
         // A single list is looked at only until the page is full. Of several lists, each is looked at.
         const looksMax = leading !== undefined && isOneList(leading) ? LOOKS_MAX : looks;
         const query = { ...value, others, ...named, projectId, oldestFirst, after, limit, looksMax };
@@ -217,6 +225,41 @@ class AttributeReader {
     return known
       .filter(({ server }) => server.status !== "DELETED")
       .sort((one, other) => newestFirst(one.server, other.server) * direction);
+  }
+}
+
+type RequestKind = Pick<RequestQuery, "failed" | "open" | "changed">;
+
+/** The requests of one kind that may be in no cell, or have another name there. */
+class RequestsElsewhere {
+  readonly #store: Deps["store"];
+  readonly #asked: Asked;
+  readonly #kind: RequestKind;
+  /** All that follow, since the last page was not full. */
+  #rest: readonly RequestRecord[] | null = null;
+
+  constructor(store: Deps["store"], asked: Asked, kind: RequestKind) {
+    this.#store = store;
+    this.#asked = asked;
+    this.#kind = kind;
+  }
+
+  /** Returns the next requests of the list, fewer than `rows` when no others follow. They are not read again: a server that leaves them meanwhile is hydrated from its cell. */
+  async next(after: ListPosition | null, rows: number): Promise<readonly RequestRecord[]> {
+    const { projectId, oldestFirst } = this.#asked;
+    const rest = this.#rest?.filter((record) => isFurther(listPlaceOf(record), after, oldestFirst));
+    if (rest !== undefined && rest.length < rows) return rest;
+    const order = oldestFirst ? "oldest-first" : "newest-first";
+    const records = await this.#store.listRequests({
+      projectId,
+      order,
+      limit: rows,
+      marker: null,
+      after,
+      ...this.#kind,
+    });
+    if (records.length < rows) this.#rest = records;
+    return records;
   }
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { RequestQuery } from "../../../../core/stores/api/api-store.ts";
+import type { AttributeQuery } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { findByState } from "./list-by-state.ts";
 import { findByTokens } from "./list-by-tokens.ts";
@@ -12,7 +13,7 @@ const PLACE = { uuid: UUID, createdAtMs: 1 };
 /** A server that waits for a host when a cell is asked first, and is in the cell right afterwards. The API database takes longer to answer. */
 function arriving(status: "BUILD" | "ACTIVE" = "BUILD") {
   let isInCell = false;
-  const spec = ServerSpec.fromPartial({ uuid: UUID, projectId: "p", userId: "ann" });
+  const spec = ServerSpec.fromPartial({ uuid: UUID, projectId: "p", userId: "ann", keyName: "web-key" });
   const record = { ...{ serverUuid: UUID, createdAtMs: 1, spec, fault: null, softlyDeleted: false, changes: null } };
   const now = () => ({
     ...record,
@@ -28,7 +29,9 @@ function arriving(status: "BUILD" | "ACTIVE" = "BUILD") {
   const cell = {
     serversByTokens: async () => answer(asked([PLACE])),
     serversByStatus: async () => answer(asked(status === "BUILD" ? [PLACE] : [])),
-    serversByAttribute: async () => answer({ servers: asked([server]), resumeAt: null }),
+    attributeValues: async () => answer(asked([server.spec.keyName])),
+    serversByAttribute: async ({ attribute, value }: AttributeQuery) =>
+      answer({ servers: asked(attribute === "key" && value !== spec.keyName ? [] : [server]), resumeAt: null }),
   };
   const store = {
     requests: async () => [now()],
@@ -70,4 +73,38 @@ test("a server that gets a host and runs while servers are looked for by a zone 
   const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
   const { known } = await stretchReader(arriving("ACTIVE"), asked, "newest-first", null)(9);
   expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);
+});
+
+test("a server that comes into its cell while the cells look for the names of keys is found", async () => {
+  const indexed = [{ isPart: true, attribute: "key", value: "web" }] as const;
+  const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
+  const { known } = await stretchReader(arriving(), asked, "newest-first", null)(9);
+  expect(known.map(({ server }) => server.uuid)).toEqual([UUID]);
+});
+
+test("no cell is asked for servers when none has a value with the text", async () => {
+  const deps = arriving();
+  const calls: string[] = [];
+  for (const cell of deps.cells.values())
+    Object.assign(cell, {
+      operations: (ask: (store: object) => unknown) =>
+        ask(
+          new Proxy(
+            {},
+            {
+              get: (_, name) => async () => {
+                calls.push(String(name));
+                return { kind: "answer", value: [] };
+              },
+            },
+          ),
+        ),
+    });
+  const indexed = [
+    { isPart: false, attribute: "user", value: "ann" },
+    { isPart: true, attribute: "key", value: "nobody" },
+  ] as const;
+  const asked = { projectId: null, nameContains: null, created: null, indexed, matches: () => false };
+  expect((await stretchReader(deps, asked, "newest-first", null)(9)).isLast).toBe(true);
+  expect(calls).toEqual(["attributeValues"]);
 });

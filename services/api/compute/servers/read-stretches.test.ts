@@ -200,10 +200,10 @@ test("a project's requests are read first, and the index before its servers when
   const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual([2, 1]);
   // The index ends first, since it has few servers.
-  expect(calls).toEqual(["scan 20", "east user 200", "west user 200"]);
+  expect(calls).toEqual(["scan 21", "east user 200", "west user 200"]);
   const few = cloudOf(many.slice(0, 10));
   expect((await readAll(few.reader("p"), 20)).flat()).toEqual([2, 1]);
-  expect(few.calls).toEqual(["scan 20"]);
+  expect(few.calls).toEqual(["scan 21"]);
 });
 
 test("the index of a filter is read on when its servers are rarer than those of the project, and looks at more of them each time", async () => {
@@ -213,7 +213,7 @@ test("the index of a filter is read on when its servers are rarer than those of 
   }));
   const { reader, calls } = cloudOf([...project, ...user]);
   expect((await readAll(reader("p"), 10)).flat()).toEqual([1]);
-  expect(calls).toEqual([...["scan 10", "east user 100", "west user 100"], ...["east user 5000", "west user 5000"]]);
+  expect(calls).toEqual([...["scan 11", "east user 100", "west user 100"], ...["east user 5000", "west user 5000"]]);
 });
 
 test("a project is read on when it has fewer servers than the index", async () => {
@@ -223,14 +223,38 @@ test("a project is read on when it has fewer servers than the index", async () =
   }));
   const { reader, calls } = cloudOf([...project, ...user]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual([0]);
-  expect(calls).toEqual(["scan 20", "east user 200", "west user 200", "scan 20", "scan 20", "scan 20"]);
+  expect(calls).toEqual(["scan 21", "east user 200", "west user 200", "scan 20", "scan 20"]);
 });
 
 test("a project whose requests mostly have the value is read on without a look at the index", async () => {
   const project = Array.from({ length: 60 }, (_, at) => ({ number: at, cell: "east", user: at % 5 ? "bob" : "ann" }));
   const { reader, calls } = cloudOf([...project, { number: 99, cell: "west", user: "ann", project: "other" }]);
   expect((await readAll(reader("p"), 20)).flat()).toEqual(Array.from({ length: 12 }, (_, at) => 55 - at * 5));
-  expect(calls).toEqual(["scan 20", "scan 20", "scan 20", "scan 20"]);
+  expect(calls).toEqual(["scan 21", "scan 20", "scan 20"]);
+});
+
+test("nothing but the servers of a project is read when they fit on the page and none passes", async () => {
+  const project = Array.from({ length: 20 }, (_, at) => ({ number: at + 1, cell: "east", user: "bob" }));
+  const { reader, calls } = cloudOf([...project, { number: 99, cell: "west", user: "ann", project: "other" }]);
+  expect(await readAll(reader("p"), 20)).toEqual([[]]);
+  expect(calls).toEqual(["scan 21"]);
+});
+
+test("requests that no cell has are asked for once when fewer than one stretch are left", async () => {
+  const servers = Array.from({ length: 30 }, (_, at) => ({ number: at * 2 + 1, cell: "east", user: "ann" }));
+  const failed = [40, 20, 10].map((number) => ({ number, cell: null, user: "ann", state: "failed" }) as const);
+  const { reader, deps } = cloudOf([...servers, ...failed]);
+  const asked: RequestQuery[] = [];
+  const { listRequests } = deps.store;
+  Object.assign(deps.store, {
+    listRequests: (query: RequestQuery) => {
+      asked.push(query);
+      return listRequests(query);
+    },
+  });
+  const found = (await readAll(reader(null), 5)).flat();
+  expect(found).toEqual([...servers, ...failed].map(({ number }) => number).sort((one, other) => other - one));
+  expect(asked.map(({ failed: isFailed = false }) => isFailed).sort()).toEqual([false, true]);
 });
 
 test("the index of a project's list begins after the marker", async () => {
@@ -238,7 +262,7 @@ test("the index of a project's list begins after the marker", async () => {
   const { reader, calls, marker } = cloudOf(many);
   expect((await readAll(reader("p", undefined, marker(61)), 20)).flat()).toEqual([60, 30, 0]);
   expect((await readAll(reader("p", undefined, marker(60)), 20)).flat()).toEqual([30, 0]);
-  expect(calls.filter((call) => call.startsWith("scan"))).toEqual(["scan 20", "scan 20"]);
+  expect(calls.filter((call) => call.startsWith("scan"))).toEqual(["scan 21", "scan 21"]);
 });
 
 test("a project's list by a name that none of very many servers after the marker has goes on where it was, and not at its beginning", async () => {
@@ -289,6 +313,6 @@ test("an order that no index has sorts the servers that an index finds in a proj
   } as unknown as ListQuery;
   const page = await listFound(deps, query, null);
   expect(numbersOf(page?.servers ?? [])).toEqual([3, 2, 1]);
-  expect(calls).toEqual(["scan 2000", "east user 1000", "west user 1000"]);
+  expect(calls).toEqual(["scan 2001", "east user 1000", "west user 1000"]);
   await expect(listFound(deps, { ...query, indexed: [] }, null)).rejects.toThrow("would have to be sorted");
 });

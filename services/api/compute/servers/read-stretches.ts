@@ -89,10 +89,11 @@ function projectReader(
   { byIndex, byIndexFrom, oldestFirst }: Ways,
 ): ReadStretch {
   let read: ReadStretch = async (rows) => {
-    const { records, end, isLast } = await readRecords(rows);
+    // One more shows whether these are all, so that nothing else has to be asked about a project whose servers fit on the page.
+    const { records, end, isLast } = await readRecords(rows + 1);
     const [first] = records;
-    const mayPass = records.filter(({ spec }) => hasValues(spec, query.indexed)).length;
-    const isFew = !isLast && end !== null && first !== undefined && isFewOf(mayPass, records.length);
+    const mayPass = () => records.filter(({ spec }) => hasValues(spec, query.indexed)).length;
+    const isFew = !isLast && end !== null && first !== undefined && isFewOf(mayPass(), records.length);
     if (isFew) {
       const from = start ?? listPlaceOf(first);
       const reach = (place: ListPosition) => Math.abs(place.createdAtMs - from.createdAtMs);

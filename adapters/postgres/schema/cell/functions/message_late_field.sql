@@ -20,6 +20,11 @@ begin
     return null;
   end if;
   while at < last loop
+    -- Most fields before the wanted one have a tag of one byte and up to 127 bytes. They are passed over in two steps each, which halves the time.
+    while at < last and get_byte(bytes, at) & 135 = 2 and get_byte(bytes, at + 1) < 128 loop
+      at := at + 2 + get_byte(bytes, at + 1);
+    end loop;
+    exit when at >= last;
     tag := get_byte(bytes, at);
     at := at + 1;
     if tag > 127 then
