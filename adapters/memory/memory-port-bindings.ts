@@ -61,7 +61,10 @@ export class MemoryPortBindings {
     const binding: HostBinding = { ...wanted, isActive, vifType, vifDetails };
     if (isActive) this.#withoutActive.delete(portId);
     if (isActive) this.#ports.bind({ ...port, ...wanted, vifType, vifDetails, status, revision: port.revision + 1 });
-    else this.#prepared.set(portId, [...this.#of(portId), binding]);
+    else {
+      this.#prepared.set(portId, [...this.#of(portId), binding]);
+      this.#ports.bind({ ...port, revision: port.revision + 1 });
+    }
     return { kind: "created", binding };
   }
 

@@ -114,6 +114,8 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
   const { networking, host, mayWrite } = work;
   const { vnicType } = port;
   const profile = profileAt(work, port);
+  // A binding that is made or deleted raises the port's revision, and Neutron refuses a change in the one that was read before.
+  let isPortChanged = false;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     const bindings = await networking.bindings(id);
     if (bindings === null) return notFound(id);
@@ -123,9 +125,13 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
     if (present?.isActive || isUsable) {
       const bound: BoundPort = { kind: "bound", vif: vifOf(present) };
       if (!(await deletePrepared(work, id, bindings))) return UNWANTED;
-      return present.isActive ? bound : tellDestination(work, port, bound);
+      if (present.isActive) return bound;
+      isPortChanged ||= bindings.some((other) => !other.isActive && other.host !== host);
+      const [now] = isPortChanged ? await networking.ports({ id }, OWN_NAME) : [port];
+      return tellDestination(work, now, id, bound);
     }
     if (!(await mayWrite())) return UNWANTED;
+    isPortChanged = true;
     if (present !== undefined) await networking.deleteBinding(id, host);
     const outcome = await networking.createBinding(id, { host, vnicType, profile });
     if (outcome.kind === "refused") {
@@ -146,21 +152,26 @@ export async function prepareBinding(work: PortWork, id: string, port: NeutronPo
  *
  * Source: `_setup_migration_port_profile` in nova/network/neutron.py, and `_process_port_binding` in neutron/plugins/ml2/plugin.py.
  */
-async function tellDestination(work: PortWork, first: NeutronPort, bound: BoundPort): Promise<BoundPort> {
+async function tellDestination(
+  work: PortWork,
+  first: NeutronPort | undefined,
+  id: string,
+  bound: BoundPort,
+): Promise<BoundPort> {
   const { networking, serverUuid, host, mayWrite } = work;
-  let port: NeutronPort | undefined = first;
+  let port = first;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
-    if (port === undefined || port.deviceId !== serverUuid) return notFound(first.id);
+    if (port === undefined || port.deviceId !== serverUuid) return notFound(id);
     const profile = withDestination(port.profile, host);
     if (profile === port.profile) return bound;
     if (!(await mayWrite())) return UNWANTED;
-    const outcome = await networking.updatePort(port.id, { profile }, port.revision);
+    const outcome = await networking.updatePort(id, { profile }, port.revision);
     if (outcome.kind === "updated") return bound;
     if (outcome.kind === "refused" || outcome.kind === "forbidden")
-      return failed(`Neutron is not told that port ${port.id} moves to ${host}: ${outcome.why}`, false);
-    [port] = await networking.ports({ id: port.id }, OWN_NAME);
+      return failed(`Neutron is not told that port ${id} moves to ${host}: ${outcome.why}`, false);
+    [port] = await networking.ports({ id }, OWN_NAME);
   }
-  return failed(`Port ${first.id} kept changing while its move to ${host} was being prepared.`, false);
+  return failed(`Port ${id} kept changing while its move to ${host} was being prepared.`, false);
 }
 
 /** Deletes the bindings that were prepared for other hosts. Returns false if the task is no longer this conductor's. */

@@ -150,6 +150,20 @@ test("Neutron knows the destination while a binding is prepared there, and no lo
   expect(shown()).toEqual([["second", {}]]);
 });
 
+test("Neutron refuses no change for its revision while a binding is prepared, which raises the port's revision", async () => {
+  await bindTo("source");
+  const outcomes: string[] = [];
+  const update = neutron.updatePort.bind(neutron);
+  neutron.updatePort = async (...by) => {
+    const outcome = await update(...by);
+    outcomes.push(outcome.kind);
+    return outcome;
+  };
+  expect(await bindTo("first", "prepare")).toMatchObject({ kind: "bound" });
+  expect(await bindTo("second", "prepare")).toMatchObject({ kind: "bound" });
+  expect(outcomes).toEqual(["updated", "updated"]);
+});
+
 test("a conductor whose task another one has taken tells Neutron of no destination", async () => {
   await bindTo("source");
   let asked = 0;

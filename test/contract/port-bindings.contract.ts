@@ -19,6 +19,7 @@ export function portBindingsContract(
   test("prepares a binding to another host, which may be found again, while the port stays bound to its host", async () => {
     expect(await networking().hasBindings()).toBe(true);
     const { id } = await port();
+    const before = await portNow(id);
     const made = await networking().createBinding(id, {
       host: "host-2",
       vnicType: "normal",
@@ -30,7 +31,9 @@ export function portBindingsContract(
     });
     expect(await networking().createBinding(id, { host: "host-2", ...NORMAL })).toEqual({ kind: "exists" });
     expect(await bindingsOf(id)).toEqual(["host-1 active ovs", "host-2 prepared ovs"]);
-    expect(await portNow(id)).toMatchObject({ host: "host-1", vifType: "ovs" });
+    const after = await portNow(id);
+    expect(after).toMatchObject({ host: "host-1", vifType: "ovs" });
+    expect(after?.revision).toBeGreaterThan(before?.revision ?? Number.POSITIVE_INFINITY);
   });
 
   test("makes a prepared binding the active one, also twice, and knows none that is not there", async () => {
