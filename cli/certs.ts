@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { certificatePlan, SameFileError } from "../deploy/certificate-plan.ts";
-import { type CertificateReport, MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
+import { certificatesText, isUsable } from "../deploy/certificates-text.ts";
+import { MissingKeyError, makeCertificates } from "../deploy/make-certificates.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { requireDirectory } from "../runtime/require-directory.ts";
 import { boolean, directory, integer, type Kind, listOf, text } from "../runtime/setting-kinds.ts";
@@ -49,19 +50,6 @@ const declaration = {
   },
 };
 
-const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
-  made: "made",
-  renewed: "renewed",
-  kept: "kept",
-  expiring: "kept, but expires soon",
-  foreign: "kept, but issued by another authority",
-  misnamed: "kept, but names another agent or other hosts",
-  unnamed: "kept, since this call does not name it",
-  forgotten: "kept, but expires soon: this call does not name it (--names, --agent-hosts)",
-};
-
-const USABLE: readonly CertificateReport["state"][] = ["made", "renewed", "kept", "unnamed"];
-
 /** `berth certs`: prints a line for each certificate. The exit code is 1 when a certificate that is kept is not usable. */
 export function runCertsCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
@@ -73,13 +61,11 @@ export function runCertsCommand(argv: readonly string[]): Promise<number> {
     requireDirectory("BERTH_OUT (--out)", out, 0o700);
     try {
       const reports = await makeCertificates(resolve(out), plan, options);
-      for (const { file, state, validTo } of reports) {
-        process.stdout.write(`${file}\t${validTo.toISOString().slice(0, 10)}\t${WORDS[state]}\n`);
-      }
-      const bad = reports.filter(({ state }) => !USABLE.includes(state));
-      if (bad.length === 0) return 0;
+      process.stdout.write(certificatesText(reports));
+      const bad = reports.filter(({ state }) => !isUsable(state)).length;
+      if (bad === 0) return 0;
       process.stderr.write(
-        `berth certs: ${bad.length} certificates cannot be used: run it with --renew and the --names and --agent-hosts that they were made with, or with --force if authorities expire\n`,
+        `berth certs: ${bad} certificates cannot be used: run it with --renew and the --names and --agent-hosts that they were made with, or with --force if authorities expire\n`,
       );
       return 1;
     } catch (error) {

@@ -4,13 +4,14 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { cellNames } from "./cell-names.ts";
 import { certificateFiles, certificatePlan } from "./certificate-plan.ts";
-import { makeCertificates } from "./make-certificates.ts";
+import { certificatesText, isUsable } from "./certificates-text.ts";
+import { type CertificateReport, MissingKeyError, makeCertificates } from "./make-certificates.ts";
 import { secretFiles } from "./secret-files.ts";
 
 const USAGE = `usage: node deploy/make-secrets.ts [N] [--out DIR]
 
 Writes the passwords, certificates and servers' configurations of N cells (3) for deploy/compose.yaml to DIR (deploy/secrets).
-Existing files are kept: run it again with a larger N to add cells.`;
+Existing files are kept: run it again with a larger N to add cells. Prints the certificates with the days on which they expire.`;
 
 const PASSWORDS_FILE = "passwords.json";
 const VALID_DAYS = 825;
@@ -36,21 +37,33 @@ async function main(argv: readonly string[]): Promise<number> {
   const passwords = keptPasswords(join(dir, PASSWORDS_FILE));
   for (const [name, text] of Object.entries(secretFiles(cells, passwords.of))) write(dir, name, text, 0o644);
   write(dir, PASSWORDS_FILE, `${JSON.stringify(Object.fromEntries(passwords.all), null, 2)}\n`, 0o600);
-  await certificatesOf(dir, cells);
-  return 0;
+  const reports = await certificatesOf(dir, cells);
+  process.stdout.write(certificatesText(reports));
+  const bad = reports.filter(({ state }) => !isUsable(state)).length;
+  if (bad === 0) return 0;
+  process.stderr.write(
+    `make-secrets: ${bad} certificates expire soon: run it with at least as many cells as before, renew agents' with berth certs --renew --agent-hosts …, and authorities with berth certs --force\n`,
+  );
+  return 1;
 }
 
 /**
  * The containers' own user must be able to read members' keys, and only root can give them to that user. Otherwise only the directory keeps
  * others out.
  */
-async function certificatesOf(dir: string, cells: readonly string[]): Promise<void> {
+async function certificatesOf(dir: string, cells: readonly string[]): Promise<readonly CertificateReport[]> {
   const plan = certificatePlan(cells);
-  await makeCertificates(dir, plan, { nowMs: Date.now(), days: VALID_DAYS, renewWithinDays: 30, replace: "renew" });
+  const reports = await makeCertificates(dir, plan, {
+    nowMs: Date.now(),
+    days: VALID_DAYS,
+    renewWithinDays: 30,
+    replace: "renew",
+  });
   for (const key of plan.flatMap(({ members }) => members.map(({ name }) => join(dir, certificateFiles(name).key)))) {
     if (process.getuid?.() === 0) chownSync(key, CONTAINER_UID, CONTAINER_UID);
     else chmodSync(key, 0o644);
   }
+  return reports;
 }
 
 /** Passwords by purpose: those in the file, and new ones for the rest. */
@@ -70,4 +83,10 @@ function write(dir: string, name: string, text: string, mode: number): void {
   chmodSync(join(dir, name), mode);
 }
 
-process.exit(await main(process.argv.slice(2)));
+try {
+  process.exit(await main(process.argv.slice(2)));
+} catch (error) {
+  if (!(error instanceof MissingKeyError)) throw error;
+  process.stderr.write(`make-secrets: ${error.message} (of berth certs)\n`);
+  process.exit(1);
+}
