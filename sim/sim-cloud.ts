@@ -62,6 +62,8 @@ const API_SETTINGS = {
   ...DEFAULT_API_SETTINGS,
   http: { ...DEFAULT_API_SETTINGS.http, metrics: false, headRoutes: false, computePrefixes: ["/v2.1"] },
 };
+/** Simulated operators change neither settings nor aggregates, so schedulers hardly look for changes. */
+const SCHEDULER_SETTINGS = { ...DEFAULT_SCHEDULER_SETTINGS, settingsPollMs: 30_000 };
 /** No simulated operator overrides a rule, so all apis can share what is slow to parse. */
 const POLICY = new Policy(computeDefaults());
 /** Headers for a late microversion of the Compute API, and for the first one in which a rebuild fills a boot volume. */
@@ -321,7 +323,7 @@ export class SimCloud {
         registry: createRegistry({ service: "scheduler", withProcess: false }),
         tracing: noTracing,
       },
-      { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUuidOf(Math.random) },
+      { ...SCHEDULER_SETTINGS, schedulerId: randomUuidOf(Math.random) },
     );
     await scheduler.start();
   }

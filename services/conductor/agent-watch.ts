@@ -57,8 +57,7 @@ class ListeningTime {
  * Each second, records which agents are alive, declares the hosts of silent agents down, and compares some hosts' guests with the database.
  */
 export class AgentWatch {
-  readonly #liveness: Ticker;
-  readonly #audit: Ticker;
+  readonly #ticker: Ticker;
   /** The comparisons in progress, by host. Each promise resolves when its comparison ends. */
   readonly #comparing = new Map<string, Promise<void>>();
   #nextHost = 0;
@@ -96,7 +95,7 @@ export class AgentWatch {
       this.#comparing.set(host, compared);
     };
     // Comparisons are started without waiting for them, so that one host that hangs does not delay the others.
-    const audit = async () => {
+    const audit = () => {
       const hosts = trees.hosts();
       for (let count = Math.min(settings.auditHostsPerSecond, hosts.length); count > 0; count -= 1) {
         if (this.#comparing.size >= COMPARISONS_MAX) return;
@@ -105,27 +104,23 @@ export class AgentWatch {
         if (!connection.stream.closed && !this.#comparing.has(host)) compare(connection, host);
       }
     };
-    this.#liveness = new Ticker({
+    this.#ticker = new Ticker({
       clock,
       pauseMs: WATCH_MS,
-      work: liveness,
+      work: () => {
+        audit();
+        return liveness();
+      },
       onError: (error) => events.databaseFailed("agents", error),
-    });
-    this.#audit = new Ticker({
-      clock,
-      pauseMs: WATCH_MS,
-      work: audit,
-      onError: (error) => events.comparisonFailed(error),
     });
   }
 
   start(): void {
-    this.#liveness.start();
-    this.#audit.start();
+    this.#ticker.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#liveness.stop(), this.#audit.stop()]);
+    await this.#ticker.stop();
     await Promise.all(this.#comparing.values());
   }
 }

@@ -62,6 +62,7 @@ export class UnshelvedImages {
 
   /** Resolves with what the cells say about the servers. Null stands for a server that no cell has. Those of cells that do not answer are missing. */
   async #look(page: readonly UnshelvedImage[]): Promise<ReadonlyMap<string, Server | null>> {
+    if (page.length === 0) return new Map();
     const records = await this.#store.requests([...new Set(page.map(({ shelvedServer }) => shelvedServer))]);
     const cellOf = new Map(records.map(({ serverUuid, cell }) => [serverUuid, cell]));
     const byCell = Map.groupBy(page, ({ shelvedServer }) => cellOf.get(shelvedServer) ?? null);
