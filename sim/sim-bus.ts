@@ -20,14 +20,7 @@ export function simBus(
     for (const subscription of subscriptions) void subscription.stop();
   });
   const asBusError = (about: string) => (error: NoAnswerError) => new BusError("timeout", about, error.message);
-  /** A copy has no id, by which the stream would drop it. A world that has ended takes none. */
-  const copy = (subject: string, data: Uint8Array, headers: PublishOptions["headers"]) => {
-    const afterMs = TASKS.test(subject) ? network.copiedAfterMs() : null;
-    if (afterMs === null) return;
-    clock.setTimer(afterMs, () => {
-      bus.publish(subject, data, headers && { headers }).catch(() => {});
-    });
-  };
+  const copy = copier(bus, { network, clock });
   return {
     publish(subject, data, options) {
       const publish = () => {
@@ -83,6 +76,17 @@ export function simBus(
       for (const subscription of subscriptions) await subscription.stop();
       subscriptions.clear();
     },
+  };
+}
+
+/** Returns what stores some tasks a second time. A copy has no id, by which the stream would drop it. A world that has ended takes none. */
+function copier(bus: Bus, { network, clock }: Pick<World, "network" | "clock">) {
+  return (subject: string, data: Uint8Array, headers: PublishOptions["headers"]): void => {
+    const afterMs = TASKS.test(subject) ? network.copiedAfterMs() : null;
+    if (afterMs === null) return;
+    clock.setTimer(afterMs, () => {
+      bus.publish(subject, data, headers && { headers }).catch(() => {});
+    });
   };
 }
 

@@ -181,10 +181,8 @@ export class OperationWorldModel {
   async hostDies(host: number): Promise<void> {
     this.hosts[host]?.die();
     await this.#body.pass();
-    await this.store.agentsSeen(
-      this.hosts.flatMap((one, at) => (one.isUp ? [`agent-${at}`] : [])),
-      UNSEEN_MS,
-    );
+    const seen = this.hosts.flatMap((one, at) => (one.isUp ? [`agent-${at}`] : []));
+    await this.store.agentsSeen(seen, UNSEEN_MS);
     await this.store.expireAgents(UNSEEN_MS);
   }
 
@@ -387,8 +385,6 @@ export class OperationWorldModel {
       if (life === this.#life) this.#bag.push(() => commit(left));
     });
   }
-
-  // --- the laws
 
   /** Violations of the laws at this moment, while anything may be in progress. Empty when there are none. */
   async violations(): Promise<readonly string[]> {
