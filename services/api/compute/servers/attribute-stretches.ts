@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import {
   type AttributeStretch,
@@ -111,7 +112,9 @@ class AttributeReader {
   readonly #asked: Asked;
   /** Null until the first stretch. */
   #values: readonly AttributeValueAsked[] | null = null;
-  readonly #elsewhere: readonly RequestsElsewhere[];
+  /** Null if none of them may pass. */
+  readonly #open: RequestsElsewhere | null;
+  readonly #others: readonly RequestsElsewhere[];
   /** The value whose list is read on, by cell. */
   readonly #leading = new Map<string, AttributeValueAsked>();
   /** The list has servers with a status at rest: those of a cell that does not answer have the status UNKNOWN, and those that no cell has yet BUILD, so none of them passes. */
@@ -127,10 +130,10 @@ class AttributeReader {
     const kinds: RequestKind[] = [];
     // Servers whose build failed before they came into a cell have the status ERROR.
     if (mayFail) kinds.push({ failed: true });
-    if (!this.#mayLeaveOut) kinds.push({ open: true });
     // A cell does not know the new names of its servers.
     if (asked.nameContains !== null) kinds.push({ changed: true });
-    this.#elsewhere = kinds.map((kind) => new RequestsElsewhere(deps.store, asked, kind));
+    this.#open = this.#mayLeaveOut ? null : new RequestsElsewhere(deps.store, asked, { open: true });
+    this.#others = kinds.map((kind) => new RequestsElsewhere(deps.store, asked, kind));
   }
 
   /** Returns null when a cell does not answer, or when too many values contain the text of the only filter. */
@@ -139,14 +142,17 @@ class AttributeReader {
     rows: number,
   ): Promise<{ readonly known: readonly KnownServer[]; readonly resumeAt: ListPosition | null } | null> {
     const { cells } = this.#deps;
-    const { indexed, oldestFirst } = this.#asked;
-    const elsewhere = await Promise.all(this.#elsewhere.map((requests) => requests.next(after, rows)));
-    // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then, and so is the value that it has.
-    this.#values ??= await valuesOf(cells, indexed);
-    const values = this.#values;
+    const { oldestFirst } = this.#asked;
+    // What an open request may become is asked after the open ones, and again with each further page of them: a server that has left them meanwhile has
+    // failed by then, or is in its cell, and so is the value that it has.
+    const mayHaveLeft = this.#open?.areAllRead === false;
+    const open = (await this.#open?.next(after, rows)) ?? [];
+    const others = await Promise.all(this.#others.map((requests) => requests.next(after, rows, mayHaveLeft)));
+    const elsewhere = [open, ...others];
+    const values = await this.#valuesNow(mayHaveLeft);
     if (values === null) return null;
-    const [only, ...others] = values;
-    const isOne = only !== undefined && others.length === 0 && isOneList(only);
+    const [only, ...furtherValues] = values;
+    const isOne = only !== undefined && furtherValues.length === 0 && isOneList(only);
     const looks = Math.min(LOOKS_MAX, Math.max(isOne ? rows * LOOKS_OF_ONE : rows, this.#looks));
     const asked = only === undefined ? [] : Array.from(cells.values());
     const answers = await Promise.all(asked.map((cell) => this.#furthestOf(cell, values, after, rows, looks)));
@@ -165,6 +171,18 @@ class AttributeReader {
     );
     const isKnown = (place: ListPosition): boolean => end === null || !isFurther(place, end, oldestFirst);
     return { known: await this.#known(elsewhere.flat(), inCells, isKnown), resumeAt: end };
+  }
+
+  /** Reads the values again if servers with new ones may have come into cells. If there are any, the lists are chosen again. */
+  async #valuesNow(mayBeNew: boolean): Promise<readonly AttributeValueAsked[] | null> {
+    const { indexed } = this.#asked;
+    if (this.#values !== null && !(mayBeNew && indexed.some(({ isPart }) => isPart))) return this.#values;
+    const values = await valuesOf(this.#deps.cells, indexed);
+    if (!isDeepStrictEqual(values, this.#values)) {
+      this.#values = values;
+      this.#leading.clear();
+    }
+    return this.#values;
   }
 
   /** Asks the cell for a stretch of each list that it still reads, and goes on with the list that comes furthest. */
@@ -235,7 +253,7 @@ class RequestsElsewhere {
   readonly #store: Deps["store"];
   readonly #asked: Asked;
   readonly #kind: RequestKind;
-  /** All that follow, since the last page was not full. */
+  /** All that follow, since the last page that was read was not full. */
   #rest: readonly RequestRecord[] | null = null;
 
   constructor(store: Deps["store"], asked: Asked, kind: RequestKind) {
@@ -244,11 +262,16 @@ class RequestsElsewhere {
     this.#kind = kind;
   }
 
-  /** Returns the next requests of the list, fewer than `rows` when no others follow. They are not read again: a server that leaves them meanwhile is hydrated from its cell. */
-  async next(after: ListPosition | null, rows: number): Promise<readonly RequestRecord[]> {
+  /** No more are read: a server that leaves these requests from now on is among those that `next` returns. */
+  get areAllRead(): boolean {
+    return this.#rest !== null;
+  }
+
+  /** Returns the next requests of the list, fewer than `rows` when no others follow. Once all are known, they are read again only if others may have joined them. */
+  async next(after: ListPosition | null, rows: number, mayHaveJoined = false): Promise<readonly RequestRecord[]> {
     const { projectId, oldestFirst } = this.#asked;
-    const rest = this.#rest?.filter((record) => isFurther(listPlaceOf(record), after, oldestFirst));
-    if (rest !== undefined && rest.length < rows) return rest;
+    if (this.#rest !== null && !mayHaveJoined)
+      return this.#rest.filter((record) => isFurther(listPlaceOf(record), after, oldestFirst)).slice(0, rows);
     const order = oldestFirst ? "oldest-first" : "newest-first";
     const records = await this.#store.listRequests({
       projectId,
@@ -258,7 +281,7 @@ class RequestsElsewhere {
       after,
       ...this.#kind,
     });
-    if (records.length < rows) this.#rest = records;
+    this.#rest = records.length < rows ? records : null;
     return records;
   }
 }

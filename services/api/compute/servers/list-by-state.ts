@@ -46,11 +46,9 @@ export async function findByState(
   const busy = isBusy(shown);
   const most = limit + 1;
   const page = { projectId, marker: null, limit: most };
-  const [failed, open] = await Promise.all([
-    shown.has("ERROR") ? store.listRequests({ ...page, failed: true }) : [],
-    shown.has("BUILD") ? store.listRequests({ ...page, open: true }) : [],
-  ]);
-  // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
+  const open = shown.has("BUILD") ? await store.listRequests({ ...page, open: true }) : [];
+  // Asked afterwards: a server that leaves the open requests meanwhile has failed by then, or is in its cell. So the cells are asked last.
+  const failed = shown.has("ERROR") ? await store.listRequests({ ...page, failed: true }) : [];
   const inCells = await Promise.all(
     Array.from(cells.values(), (cell) =>
       cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, limit)),

@@ -89,18 +89,18 @@ export async function findByTokens(
 ): Promise<readonly ListPosition[] | null> {
   const page = { projectId, marker: null, limit: limit + 1 };
   const query = { tokens, projectId, looksMax: projectId === null ? limit + 1 : LOOKS_OF_PROJECT_MAX };
+  const open = await store.listRequests({ ...page, open: true });
+  // Asked afterwards: a server that leaves the open requests meanwhile has failed by then, or is in its cell. So the cells are asked last.
   const others = await Promise.all([
     store.listRequests({ ...page, failed: true }),
-    store.listRequests({ ...page, open: true }),
     isChangeable ? store.listRequests({ ...page, changed: true }) : [],
     ...named.map((names) => store.listRequests({ ...page, ...names })),
   ]);
-  // The cells are asked last: a server that leaves the open requests meanwhile is in its cell by then.
   const answers = await Promise.all(
     Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query))),
   );
   const found = new Map<string, ListPosition>();
-  for (const { serverUuid: uuid, createdAtMs } of others.flat()) found.set(uuid, { uuid, createdAtMs });
+  for (const { serverUuid: uuid, createdAtMs } of [open, ...others].flat()) found.set(uuid, { uuid, createdAtMs });
   for (const answer of answers) {
     if (answer.kind === "unreachable" || answer.value === null) return null;
     for (const place of answer.value) found.set(place.uuid, place);

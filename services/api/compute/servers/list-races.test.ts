@@ -108,3 +108,116 @@ test("no cell is asked for servers when none has a value with the text", async (
   expect((await stretchReader(deps, asked, "newest-first", null)(9)).isLast).toBe(true);
   expect(calls).toEqual(["attributeValues"]);
 });
+
+/** Three servers that wait for a host, the newest first. `leave` changes the last one once the first page of those that wait was read. */
+function waiting(leave: (last: Waiting) => void) {
+  const servers = [3, 2, 1].map((number): Waiting => {
+    const uuid = `00000000-0000-4000-8000-00000000000${number}`;
+    const spec = ServerSpec.fromPartial({ uuid, projectId: "p", userId: "ann", keyName: "web-key" });
+    const request = { serverUuid: uuid, createdAtMs: number, spec, fault: null, softlyDeleted: false, changes: null };
+    return { ...request, state: "accepted", cell: null };
+  });
+  const answer = (value: unknown) => ({ kind: "answer", value });
+  const inCell = () => servers.filter(({ cell }) => cell !== null);
+  const cell = {
+    serversByTokens: async () => answer([]),
+    serversByStatus: async () => answer([]),
+    attributeValues: async () => answer(inCell().map(({ spec }) => spec.keyName)),
+    serversByAttribute: async ({ after }: AttributeQuery) => {
+      const found = inCell().filter(({ createdAtMs }) => after === null || createdAtMs < after.createdAtMs);
+      const shown = found.map(({ serverUuid: uuid, ...server }) => ({ uuid, ...server, status: "BUILD" }));
+      return answer({ servers: shown, resumeAt: null });
+    },
+  };
+  let isFirstPage = true;
+  const store = {
+    requests: async () => servers,
+    listRequests: async ({ open, failed, after, limit }: RequestQuery) => {
+      const page = servers
+        .filter(({ createdAtMs }) => after == null || createdAtMs < after.createdAtMs)
+        .filter(({ state }) => (open === true && state === "accepted") || (failed === true && state === "failed"))
+        .slice(0, limit)
+        .map((record) => ({ ...record }));
+      if (open === true && isFirstPage) {
+        isFirstPage = false;
+        // The rest of the first stretch is read before the server leaves.
+        void setImmediate().then(() => leave(servers[2]!));
+      }
+      return page;
+    },
+  };
+  const east = { name: "east", operations: (ask: (store: typeof cell) => unknown) => ask(cell) };
+  return { store, cells: new Map([["east", east]]) } as unknown as Deps;
+}
+
+interface Waiting {
+  readonly serverUuid: string;
+  readonly createdAtMs: number;
+  readonly spec: ServerSpec;
+  readonly fault: string | null;
+  readonly softlyDeleted: boolean;
+  readonly changes: null;
+  readonly state: string;
+  readonly cell: string | null;
+}
+
+test.each([
+  ["fails", { state: "failed", fault: "No valid host." }],
+  ["comes into its cell with a new name of a key", { state: "dispatched", cell: "east" }],
+])("a server that %s between two stretches of requests that wait for a host is found", async (_, changes) => {
+  const indexed = [{ isPart: true, attribute: "key", value: "web" }] as const;
+  const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
+  const read = stretchReader(
+    waiting((last) => Object.assign(last, changes)),
+    asked,
+    "newest-first",
+    null,
+  );
+  const first = await read(2);
+  await setImmediate();
+  const second = await read(2);
+  const places = [...first.known, ...second.known].map(({ server }) => server.createdAtMs);
+  expect([places, first.isLast, second.isLast]).toEqual([[3, 2, 1], false, true]);
+});
+
+/** The servers fail when the API database was asked for requests once. It answers the second question only then. */
+function failing() {
+  const deps = waiting(() => {});
+  const { listRequests } = deps.store;
+  let isFirst = true;
+  Object.assign(deps.store, {
+    listRequests: async (query: RequestQuery) => {
+      const isLate = !isFirst;
+      isFirst = false;
+      if (isLate) await setImmediate();
+      const page = await listRequests(query);
+      if (!isLate) for (const server of await deps.store.requests([])) Object.assign(server, { state: "failed" });
+      return page;
+    },
+  });
+  return deps;
+}
+
+type Deps = Parameters<typeof stretchReader>[0];
+
+test.each([
+  [
+    "an attribute",
+    async (deps: Deps) => {
+      const indexed = [{ isPart: false, attribute: "user", value: "ann" }] as const;
+      const asked = { projectId: null, nameContains: null, created: null, indexed, matches: null };
+      const { known } = await stretchReader(deps, asked, "newest-first", null)(9);
+      return known.map(({ server }) => server);
+    },
+  ],
+  [
+    "tokens",
+    (deps: Deps) => {
+      const source = { kind: "tokens", tokens: ["ip6"], isChangeable: false, named: [] } as const;
+      return findByTokens(deps, source, { projectId: null, limit: 9 });
+    },
+  ],
+  ["their state", (deps: Deps) => findByState(deps, { projectId: null, shown: new Set(["BUILD", "ERROR"]), limit: 9 })],
+])("servers that fail while servers are looked for by %s are found", async (_, find) => {
+  expect((await find(failing()))?.map(({ createdAtMs }) => createdAtMs)).toEqual([3, 2, 1]);
+});
