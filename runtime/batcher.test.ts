@@ -17,7 +17,31 @@ function heldBatcher(options: {
     run: (items) =>
       new Promise((resolve) => batches.push({ items, end: () => resolve(items.map((item) => item * 2)) })),
   });
-  return { batcher, batches };
+  /** Submits items in one turn, and ends their batch after `meanwhile`. */
+  const take = async (items: readonly number[], meanwhile: () => void): Promise<void> => {
+    const known = batches.length;
+    const answered = items.map((item) => batcher.submit(item));
+    await eventuallyInTurns(() => batches.length === known + 1);
+    meanwhile();
+    batches[known]!.end();
+    await Promise.all(answered);
+  };
+  return { batcher, batches, take };
+}
+
+/** Runs the test with timers and a clock that only `advance` moves, by milliseconds. */
+async function withHeldTime(run: (advance: (ms: number) => void) => Promise<void>): Promise<void> {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    await run((ms) => vi.advanceTimersByTime(ms));
+  } finally {
+    vi.useRealTimers();
+  }
+}
+
+/** A batch that need not wait starts in one of these turns. Timers cannot be counted instead, since other parts of the process set some, too. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
 }
 
 test("items submitted in one turn of the event loop share a batch, and items that arrive later go in the next one", async () => {
@@ -36,41 +60,40 @@ test("items submitted in one turn of the event loop share a batch, and items tha
   ]);
 });
 
-test("while batches are spaced out, items gather in one batch although none is under way", async () => {
-  const { batcher, batches } = heldBatcher({ maxItems: 3, spacingMs: 60_000 });
-  const first = [batcher.submit(1), batcher.submit(2)];
-  await eventually("1 batches", () => batches.length === 1);
-  batches[0]!.end();
-  await Promise.all(first);
-  void batcher.submit(3);
-  void batcher.submit(4);
-  await new Promise(setImmediate);
-  expect(batches).toHaveLength(1);
-  void batcher.submit(5);
-  await eventually("the full batch", () => batches.length === 2);
-  expect(batches.map((batch) => batch.items)).toEqual([
-    [1, 2],
-    [3, 4, 5],
-  ]);
-  batches[1]!.end();
-});
+test("while batches are spaced out, items gather in one batch although none is under way", () =>
+  withHeldTime(async (advance) => {
+    const { batcher, batches, take } = heldBatcher({ maxItems: 3, spacingMs: 60_000, spacingMsMax: 60_000 });
+    await take([1], () => advance(1));
+    await take([2, 3], () => advance(100));
+    void batcher.submit(4);
+    void batcher.submit(5);
+    await someTurns();
+    expect(batches).toHaveLength(2);
+    void batcher.submit(6);
+    await eventuallyInTurns(() => batches.length === 3);
+    expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4, 5, 6]]);
+    batches[2]!.end();
+  }));
 
-test("a caller that makes one call after the other never waits for the spacing, until another one comes meanwhile", async () => {
-  const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 60_000 });
-  for (const [call, item] of [1, 2, 3].entries()) {
-    const answered = batcher.submit(item);
-    await eventually("its batch", () => batches.length === call + 1);
-    batches[call]!.end();
-    await answered;
-  }
-  const fourth = batcher.submit(4);
-  await eventually("its batch", () => batches.length === 4);
-  void batcher.submit(5);
-  batches[3]!.end();
-  await fourth;
-  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate);
-  expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3], [4]]);
-});
+test("batches are not spaced out while the database is calm, whoever calls", () =>
+  withHeldTime(async (advance) => {
+    const { batches, take } = heldBatcher({ maxItems: 10, spacingMs: 60_000 });
+    for (const items of [[1], [2, 3], [4, 5]]) await take(items, () => advance(2));
+    expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4, 5]]);
+  }));
+
+test("a caller that makes one call after the other never waits for the spacing, until another one comes meanwhile", () =>
+  withHeldTime(async (advance) => {
+    const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 60_000 });
+    await take([1], () => advance(1));
+    for (const item of [2, 3]) await take([item], () => advance(100));
+    await take([4], () => {
+      void batcher.submit(5);
+      advance(100);
+    });
+    await someTurns();
+    expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3], [4]]);
+  }));
 
 test("a batch starts beside a running one only when enough items wait; otherwise it starts when that one ends", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 10, concurrency: 2, besideItemsMin: 2 });
@@ -90,16 +113,19 @@ test("a batch starts beside a running one only when enough items wait; otherwise
   expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4]]);
 });
 
-test("items that were held back for spacing are sent when the spacing is over", async () => {
-  const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 5 });
-  void batcher.submit(1);
-  await eventually("1 batches", () => batches.length === 1);
-  const second = batcher.submit(2);
-  batches[0]!.end();
-  await eventually("2 batches", () => batches.length === 2);
-  batches[1]!.end();
-  expect(await second).toBe(4);
-});
+test("items that were held back for spacing are sent when the spacing is over", () =>
+  withHeldTime(async (advance) => {
+    const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 10 });
+    await take([1], () => advance(1));
+    await take([2, 3], () => advance(30));
+    const last = batcher.submit(4);
+    await someTurns();
+    expect(batches).toHaveLength(2);
+    advance(150);
+    await eventuallyInTurns(() => batches.length === 3);
+    batches[2]!.end();
+    expect(await last).toBe(8);
+  }));
 
 test("an item beyond the queue's limit is refused, and the other items are served", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 1, maxQueued: 1 });
@@ -123,30 +149,20 @@ test("a batch that fails rejects its own items and no others", async () => {
   expect(await served).toBe(2);
 });
 
-test("the spacing grows after a slow batch, but not beyond its bound", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-  try {
-    const waitsAfterSlowBatch = async (bound: { readonly spacingMsMax?: number }) => {
-      const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 10, ...bound });
-      const first = [batcher.submit(1), batcher.submit(2)];
-      await eventuallyInTurns(() => batches.length === 1);
-      vi.advanceTimersByTime(12);
-      batches[0]!.end();
-      await Promise.all(first);
-      void batcher.submit(3);
-      // A batch that need not wait starts in one of the next turns. Timers cannot be counted instead, since other parts of the process set some, too.
-      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
-      const waits = batches.length === 1;
-      vi.advanceTimersByTime(150);
-      await eventuallyInTurns(() => batches.length === 2);
-      return waits;
+test("the spacing grows with slow batches, but not beyond its bound", () =>
+  withHeldTime(async (advance) => {
+    const waits = async (bound: { readonly spacingMsMax?: number }) => {
+      const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 10, ...bound });
+      await take([1], () => advance(1));
+      await take([2, 3], () => advance(30));
+      advance(5);
+      void batcher.submit(4);
+      await someTurns();
+      return batches.length === 2;
     };
-    expect(await waitsAfterSlowBatch({})).toBe(true);
-    expect(await waitsAfterSlowBatch({ spacingMsMax: 10 })).toBe(false);
-  } finally {
-    vi.useRealTimers();
-  }
-});
+    expect(await waits({})).toBe(true);
+    expect(await waits({ spacingMsMax: 10 })).toBe(false);
+  }));
 
 /** Waits turn by turn of the event loop, because the timers are fake. */
 async function eventuallyInTurns(condition: () => boolean): Promise<void> {

@@ -1,3 +1,5 @@
+import { BatchPace } from "./batch-pace.ts";
+
 /** The queue is full: the caller has to slow down, or more processes are needed. */
 export class QueueFullError extends Error {
   constructor(maxQueued: number) {
@@ -7,15 +9,11 @@ export class QueueFullError extends Error {
 }
 
 /**
- * Minimum spacing between the starts of two batches of a step that commits, in milliseconds. A commit costs the database machine far more
- * than one more row in it. A few milliseconds between two commits let more rows share one, and a caller that comes alone still never waits.
+ * Minimum spacing between the starts of two batches of a step that commits, in milliseconds, while the database is busy. A commit costs the
+ * database machine far more than one more row in it, so a few milliseconds between two commits let more rows share one.
  */
 export const COMMIT_SPACING_MS = 10;
-/**
- * While the database is slow, the spacing grows to this many times the duration of the last batch, within a bound. Steps share the database
- * and its machine with a dozen others, so each may keep it busy for a tenth of the time; beyond that, batches grow instead.
- */
-const SPACING_PER_DURATION = 10;
+/** Maximum spacing by default, in milliseconds. */
 const SPACING_MS_MAX = 150;
 /**
  * For this long after an item met another one that had not been answered, batches are spaced. A caller that makes one call after the other
@@ -27,9 +25,10 @@ const COMPANY_MS = 1_000;
  * Group commit: items that arrive while a batch is under way go together in the next one, so that the batch size follows the load and an
  * idle caller never waits.
  *
- * The batcher has three modes. Idle: the next item starts a batch at the end of this turn of the event loop. Spaced: the last batch started
- * less than `spacingMs` ago, and items have met in this batcher lately, so they gather until then, or until they fill a batch. Busy:
- * `concurrency` batches are under way and items queue. A batch whose `run` rejects rejects all of its items; nothing is retried here.
+ * The batcher has three modes. Idle: the next item starts a batch at the end of this turn of the event loop. Spaced: batches take longer than
+ * they would if the database had nothing else to do, the last one started less than the spacing ago, and items have met in this batcher
+ * lately, so they gather until then, or until they fill a batch. Busy: `concurrency` batches are under way and items queue. A batch whose
+ * `run` rejects rejects all of its items; nothing is retried here.
  */
 export class Batcher<Item, Result> {
   #queue: { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }[] = [];
@@ -40,10 +39,9 @@ export class Batcher<Item, Result> {
   readonly #concurrency: number;
   readonly #maxQueued: number;
   readonly #spacingMs: number;
-  readonly #spacingMsMax: number;
+  readonly #pace: BatchPace;
   readonly #besideItemsMin: number;
   #lastStartMs = Number.NEGATIVE_INFINITY;
-  #lastTookMs = 0;
   /** When an item last came while another one was unanswered. */
   #companyMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
@@ -56,7 +54,7 @@ export class Batcher<Item, Result> {
     readonly concurrency?: number;
     /** Maximum number of items that may wait; one more is refused. 100,000 by default. */
     readonly maxQueued?: number;
-    /** Minimum time between the starts of two batches that are not full, in milliseconds; 0 by default. */
+    /** Minimum time between the starts of two batches that are not full, in milliseconds, while batches take long; 0 by default. */
     readonly spacingMs?: number;
     /** Bound of the spacing while the database is slow, in milliseconds; 150 by default. Equal to `spacingMs`: the spacing never grows. */
     readonly spacingMsMax?: number;
@@ -70,7 +68,7 @@ export class Batcher<Item, Result> {
     this.#concurrency = options.concurrency ?? 1;
     this.#maxQueued = options.maxQueued ?? 100_000;
     this.#spacingMs = options.spacingMs ?? 0;
-    this.#spacingMsMax = options.spacingMsMax ?? SPACING_MS_MAX;
+    this.#pace = new BatchPace(this.#spacingMs, options.spacingMsMax ?? SPACING_MS_MAX);
     this.#besideItemsMin = options.besideItemsMin ?? 1;
   }
 
@@ -114,8 +112,7 @@ export class Batcher<Item, Result> {
     if (this.#spacingMs === 0) return 0;
     const now = performance.now();
     if (now - this.#companyMs > COMPANY_MS) return 0;
-    const grown = Math.min(this.#spacingMsMax, this.#lastTookMs * SPACING_PER_DURATION);
-    return this.#lastStartMs + Math.max(this.#spacingMs, grown) - now;
+    return this.#lastStartMs + this.#pace.spacingMs - now;
   }
 
   async #flush(): Promise<void> {
@@ -128,11 +125,12 @@ export class Batcher<Item, Result> {
       const results = await this.#run(batch.map((entry) => entry.item));
       if (results.length !== batch.length)
         throw new Error(`a batch of ${batch.length} was answered with ${results.length} results`);
+      const now = performance.now();
+      this.#pace.took(now - startMs, now);
       for (const [index, entry] of batch.entries()) entry.resolve(results[index] as Result);
     } catch (error) {
       for (const entry of batch) entry.reject(error);
     } finally {
-      this.#lastTookMs = performance.now() - startMs;
       this.#running -= 1;
       this.#schedule();
     }

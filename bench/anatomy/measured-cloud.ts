@@ -105,11 +105,15 @@ export class MeasuredCloud {
    */
   async bootAndDelete(servers: number): Promise<void> {
     const uuids = await inParallel(Array.from({ length: servers }), () => this.boot());
-    const active =
-      "select count(*) = cardinality($1::uuid[]) as done from servers where uuid = any ($1) and status = 'ACTIVE'";
-    await this.#until(`${servers} servers are ACTIVE`, active, uuids);
+    await this.untilActive(uuids);
     await inParallel(uuids, (uuid) => this.delete(uuid));
     await this.untilGone(uuids);
+  }
+
+  async untilActive(uuids: readonly string[]): Promise<void> {
+    const active =
+      "select count(*) = cardinality($1::uuid[]) as done from servers where uuid = any ($1) and status = 'ACTIVE'";
+    await this.#until(`${uuids.length} servers are ACTIVE`, active, uuids);
   }
 
   /** Waits until these servers are deleted and no task is open. */

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { BatchPace } from "./batch-pace.ts";
+
+/** The spacings after batches that took this long, one a second. */
+function spacingsAfter(pace: BatchPace, tookMs: readonly number[], fromMs = 0): readonly number[] {
+  return tookMs.map((took, index) => {
+    pace.took(took, fromMs + index * 1_000);
+    return pace.spacingMs;
+  });
+}
+
+test("batches are not spaced before the first one has ended, nor while they take about as long as the fastest one", () => {
+  const pace = new BatchPace(10, 150);
+  expect(pace.spacingMs).toBe(0);
+  expect(spacingsAfter(pace, [1.2, 0.9, 1.5, 2.1, 1.4, 1, 2.6, 1.1])).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+test("a database that is far away is as calm as a near one", () => {
+  expect(spacingsAfter(new BatchPace(10, 150), [6, 5, 7, 8, 6, 9, 7])).toEqual([0, 0, 0, 0, 0, 0, 0]);
+});
+
+test("one slow batch among fast ones matters little, and many of them space batches out, up to the bound", () => {
+  const pace = new BatchPace(10, 150);
+  spacingsAfter(pace, [1, 1, 1, 1, 1, 1]);
+  expect(spacingsAfter(pace, [8, 1, 1, 1], 6_000)).toEqual([10, 0, 0, 0]);
+  const spacings = spacingsAfter(pace, [8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8], 10_000);
+  expect(spacings[1]).toBeGreaterThanOrEqual(10);
+  // 10 times what such a batch takes, since that is more than twice what one takes with a calm database.
+  expect(spacings.at(-1)).toBeGreaterThan(75);
+  expect(spacings.at(-1)).toBeLessThanOrEqual(80);
+  expect(spacings).toEqual(spacings.toSorted((one, other) => one - other));
+  expect(spacingsAfter(pace, Array.from({ length: 20 }, () => 60), 22_000).at(-1)).toBe(150);
+});
+
+test("a fast batch is forgotten after two minutes, so that a database which became slower for good counts as calm again", () => {
+  const pace = new BatchPace(10, 150);
+  spacingsAfter(pace, [1, 1, 1]);
+  const spacings = spacingsAfter(pace, Array.from({ length: 180 }, () => 6), 3_000);
+  expect(spacings[50]).toBeGreaterThan(0);
+  expect(spacings.at(-1)).toBe(0);
+});

@@ -1,0 +1,59 @@
+/**
+ * With a busy database, the spacing is this many times what a batch takes, within a bound. Steps share the database and its machine with a
+ * dozen others, so each may keep it busy for a tenth of the time; beyond that, batches grow instead.
+ */
+const SPACING_PER_DURATION = 10;
+/**
+ * A database is calm while batches take up to this many times as long as the fastest one of the last minutes, and a little more. Nothing is
+ * gained by waiting then: the machine has time to spare, and callers do not.
+ */
+const CALM_FACTOR = 2;
+const CALM_MS = 1;
+/** How long the fastest batch is remembered: at least one such time, at most two. */
+const FASTEST_MS = 60_000;
+/** How much the last batch counts in the average of what batches take. */
+const LAST_SHARE = 0.3;
+
+/**
+ * How far apart the batches of one step should start, from what they take. A lone batch costs its database little, and a caller that waits
+ * for company in it waits for nothing, as long as the database has time to spare. When it has none, batches take longer than the fastest ones
+ * did, and then each further row that shares a commit makes everybody faster. So the spacing is 0 in a cloud that serves some dozens of boots
+ * a second, and grows on its own with the load until commits leave the machine room for the rest.
+ * Smaller batches are faster ones, so that the fastest batch of a busy minute still tells what the database could do.
+ */
+export class BatchPace {
+  readonly #leastMs: number;
+  readonly #mostMs: number;
+  /** What batches take, the last ones counting most. */
+  #tookMs: number | null = null;
+  /** The fastest batch since `#fastestFromMs`, and of the time before. */
+  #fastestMs = Number.POSITIVE_INFINITY;
+  #fastestBeforeMs = Number.POSITIVE_INFINITY;
+  #fastestFromMs = Number.NEGATIVE_INFINITY;
+
+  /** The spacing is 0 or lies between these two, in milliseconds. */
+  constructor(leastMs: number, mostMs: number) {
+    this.#leastMs = leastMs;
+    this.#mostMs = mostMs;
+  }
+
+  /** Records that a batch took this long. `nowMs` is the time of a clock that never goes back. */
+  took(tookMs: number, nowMs: number): void {
+    this.#tookMs = this.#tookMs === null ? tookMs : this.#tookMs + (tookMs - this.#tookMs) * LAST_SHARE;
+    if (nowMs - this.#fastestFromMs > FASTEST_MS) {
+      this.#fastestBeforeMs = this.#fastestMs;
+      this.#fastestMs = tookMs;
+      this.#fastestFromMs = nowMs;
+    } else this.#fastestMs = Math.min(this.#fastestMs, tookMs);
+  }
+
+  /** Minimum time between the starts of two batches, in milliseconds. */
+  get spacingMs(): number {
+    if (this.#tookMs === null) return 0;
+    const calmMs = CALM_MS + CALM_FACTOR * Math.min(this.#fastestMs, this.#fastestBeforeMs);
+    if (this.#tookMs <= calmMs) return 0;
+    // Between a calm database and a busy one, which takes twice as long, the spacing grows from nothing, so that it can settle anywhere between.
+    const busy = Math.min(1, this.#tookMs / calmMs - 1);
+    return Math.min(this.#mostMs, Math.max(this.#leastMs, this.#tookMs * SPACING_PER_DURATION * busy));
+  }
+}
