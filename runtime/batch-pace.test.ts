@@ -29,13 +29,23 @@ test("one slow batch among fast ones matters little, and many of them space batc
   expect(spacings.at(-1)).toBeGreaterThan(75);
   expect(spacings.at(-1)).toBeLessThanOrEqual(80);
   expect(spacings).toEqual(spacings.toSorted((one, other) => one - other));
-  expect(spacingsAfter(pace, Array.from({ length: 20 }, () => 60), 22_000).at(-1)).toBe(150);
+  expect(
+    spacingsAfter(
+      pace,
+      Array.from({ length: 20 }, () => 60),
+      22_000,
+    ).at(-1),
+  ).toBe(150);
 });
 
 test("a fast batch is forgotten after two minutes, so that a database which became slower for good counts as calm again", () => {
   const pace = new BatchPace(10, 150);
   spacingsAfter(pace, [1, 1, 1]);
-  const spacings = spacingsAfter(pace, Array.from({ length: 180 }, () => 6), 3_000);
+  const spacings = spacingsAfter(
+    pace,
+    Array.from({ length: 180 }, () => 6),
+    3_000,
+  );
   expect(spacings[50]).toBeGreaterThan(0);
   expect(spacings.at(-1)).toBe(0);
 });
