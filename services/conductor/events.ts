@@ -4,6 +4,7 @@ import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { DoomedGuest } from "../../core/stores/cell/quarantine.ts";
 import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Migration } from "../../core/tasks/migration.ts";
+import { BusError } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { createConductorMetrics } from "./conductor-metrics.ts";
@@ -12,6 +13,9 @@ import type { MessageMisfit } from "./message-clock.ts";
 /** A fault that hits many tasks at once is logged at most once in this time. Every occurrence is counted. */
 const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
+/** How long the streams of a cell may be missing before that is a warning, and how often one is logged while messages cannot be read. */
+const STREAMS_AWAITED_MS = 30_000;
+const UNREAD_LOG_MS = 60_000;
 
 /** Reports events that are useful for operators. Each method writes a log line, updates a metric, or does both. */
 export class ConductorEvents {
@@ -322,6 +326,35 @@ export class ConductorEvents {
       { err: error },
       "the conductor cannot read messages from NATS yet; until it can, its sweeps find the tasks",
     );
+  }
+
+  /**
+   * Called for each failed try to read the messages of tasks; `forMs` is the time since the first one. A conductor often starts before the api or the scheduler
+   * that creates the cell's streams, so streams that are missing are a warning only if they stay missing.
+   */
+  messagesUnread(error: unknown, forMs: number): void {
+    const isMissing = error instanceof BusError && error.code === "no-stream";
+    if (isMissing && forMs < STREAMS_AWAITED_MS) {
+      const meaning =
+        "the conductor waits for the streams of its cell, which an api or a scheduler creates; until then its sweeps find the tasks";
+      this.#nowAndThen("streams", () => this.#logger.info({ stream: error.about }, meaning), STREAMS_AWAITED_MS);
+      return;
+    }
+    this.#nowAndThen(
+      "messages",
+      () => {
+        if (!isMissing) return this.busFailed(error);
+        const meaning =
+          "the streams of this cell are still missing in NATS: see that an api or a scheduler runs, and that it has this cell with this NATS; until then sweeps find the tasks, only later";
+        this.#logger.warn({ stream: error.about, seconds: Math.round(forMs / 1_000) }, meaning);
+      },
+      UNREAD_LOG_MS,
+    );
+  }
+
+  /** Messages are read after tries that failed. */
+  messagesRead(): void {
+    this.#logger.info({}, "the conductor reads messages from NATS now");
   }
 
   /** The close did not wait any longer for a part, because a server that it needs accepts calls and does not answer. */

@@ -1,9 +1,13 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { Registry } from "prom-client";
 import { describe, expect, test } from "vitest";
 import { taskSignalHeader } from "../../adapters/nats/streams.ts";
 import { Task, TaskNotice } from "../../proto/gen/berth/cell.ts";
-import type { BusMessage } from "../../runtime/bus.ts";
+import { BusError, type BusMessage } from "../../runtime/bus.ts";
+import { createLogger } from "../../runtime/logger.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
+import { ConductorEvents } from "./events.ts";
 import { noticeOf, TaskIntake, type TaskIntakeOptions } from "./task-intake.ts";
 
 test("reads the ids of a notice's tasks, each once", () => {
@@ -136,4 +140,75 @@ test("holds the builds that it has begun before each part of a sweep, since othe
   await isSwept;
   await intake.stop();
   expect(done).toEqual(["hold", "sweep", "hold", "sweep", "hold", "sweep"]);
+});
+
+describe("a conductor that starts before its cell's streams exist", () => {
+  /** An intake whose bus fails with `error` until `exists` is set, and the log lines of both. */
+  async function startWithout(error: BusError) {
+    const log: Record<string, unknown>[] = [];
+    const stream = { write: (line: string) => void log.push(JSON.parse(line)) };
+    const clock = new ManualClock();
+    const logger = createLogger({ name: "test", level: "info", stream });
+    const nats = { tries: 0, exists: false };
+    const options = {
+      bus: {
+        consume: async () => {
+          nats.tries += 1;
+          if (!nats.exists) throw error;
+          return { stop: async () => {} };
+        },
+      },
+      events: new ConductorEvents({ logger, registry: new Registry(), clock, taskCount: () => 0 }),
+      ...{
+        store: { sweepTasks: async () => [], ownedTasks: async () => [] },
+        runs: { size: 0, arrivals: 0, untaken: () => [] },
+      },
+      ...{ clock, commits: {}, releaser: { resting: () => [] } },
+      settings: { conductorId: "c", untakenMs: 2_000, sweepMs: 1_000, messagesInFlightMax: 10, tasksMax: 1 },
+    };
+    const intake = new TaskIntake(options as unknown as TaskIntakeOptions);
+    await intake.start();
+    /** Lets this many further tries happen, each of which follows within two seconds. */
+    const retried = async (tries: number) => {
+      for (let at = 0; at < tries; at += 1) {
+        clock.advance(2_000);
+        await turn();
+      }
+    };
+    return { intake, nats, log, retried, lines: () => log.map(({ level, msg }) => `${level}: ${msg}`) };
+  }
+  const missing = new BusError("no-stream", "TASKS/conductors", "stream not found");
+
+  test("waits for them with one line and no warning, and says when it reads", async () => {
+    const { intake, nats, log, retried, lines } = await startWithout(missing);
+    await retried(5);
+    nats.exists = true;
+    await retried(1);
+    expect(intake.subscribed).toBe(true);
+    expect(lines()).toEqual([
+      expect.stringMatching(/^info: the conductor waits for the streams of its cell/),
+      expect.stringMatching(/^info: the conductor reads messages/),
+    ]);
+    expect(log[0]).toMatchObject({ stream: "TASKS/conductors" });
+    expect(JSON.stringify(log)).not.toContain("stack");
+    await intake.stop();
+  });
+
+  test("warns once a minute while they stay missing", async () => {
+    const { intake, retried, lines } = await startWithout(missing);
+    await retried(50);
+    await intake.stop();
+    const warning = expect.stringMatching(/^warn: the streams of this cell are still missing/);
+    expect(lines().slice(1)).toEqual([warning, warning]);
+  });
+
+  test("warns at once if NATS does not answer, and not again at each try", async () => {
+    const { intake, nats, retried, lines } = await startWithout(
+      new BusError("timeout", "TASKS/conductors", "no answer"),
+    );
+    await retried(5);
+    await intake.stop();
+    expect(nats.tries).toBe(6);
+    expect(lines()).toEqual([expect.stringMatching(/^warn: the conductor cannot read messages from NATS yet/)]);
+  });
 });

@@ -89,16 +89,28 @@ export class TaskIntake {
       await this.#subscribe();
     } catch (error) {
       if (!isTransient(error)) throw error;
-      this.#options.events.busFailed(error);
-      // The promise rejects only when the conductor stops.
-      retry(() => this.#subscribe(), {
-        ...SUBSCRIBE_RETRY,
-        triesMax: Number.MAX_SAFE_INTEGER,
-        clock: this.#options.clock,
-        signal: this.#stop.signal,
-      }).catch(() => {});
+      this.#subscribeLater(error);
     }
     this.#sweeper.start();
+  }
+
+  /** Tries again until messages come in or the conductor stops. */
+  #subscribeLater(first: unknown): void {
+    const { clock, events } = this.#options;
+    const sinceMs = clock.monotonic();
+    const failed = (error: unknown) => {
+      if (!this.#stopped) events.messagesUnread(error, clock.monotonic() - sinceMs);
+      throw error;
+    };
+    events.messagesUnread(first, 0);
+    const options = { ...SUBSCRIBE_RETRY, triesMax: Number.MAX_SAFE_INTEGER, clock, signal: this.#stop.signal };
+    retry(() => this.#subscribe().catch(failed), options).then(
+      () => {
+        if (this.subscribed) events.messagesRead();
+      },
+      // The promise rejects only when the conductor stops.
+      () => {},
+    );
   }
 
   async stop(): Promise<void> {
