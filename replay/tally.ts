@@ -1,3 +1,4 @@
+import { attemptsIn } from "../core/tasks/failure-message.ts";
 import { GPU_TOTAL } from "./map-machines.ts";
 import type { CreationOutcome } from "./outcomes.ts";
 import type { Trace, TraceTask } from "./trace.ts";
@@ -64,7 +65,7 @@ export class Tally {
       count(this.refusals, shapeOf(outcome.reason.slice(NO_VALID_HOST.length)));
     } else {
       this.errors += 1;
-      count(this.errorReasons, shapeOf(outcome.reason));
+      count(this.errorReasons, shapeOf(attemptsIn(outcome.reason)));
     }
   }
 

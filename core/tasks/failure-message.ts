@@ -58,6 +58,13 @@ export function nextStepAfter(fault: string, serverUuid: string): string | null 
   );
 }
 
+/** Each host with its reason, of the fault of a build whose attempts all failed. Other faults are returned unchanged. */
+export function attemptsIn(fault: string): string {
+  const beginning = [TOO_MANY, USED_UP].find((one) => fault.startsWith(one));
+  // The number of attempts, which follows the beginning, ends with the first colon.
+  return beginning === undefined ? fault : fault.slice(fault.indexOf(": ", beginning.length) + 2);
+}
+
 const many = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** Why a build ended in ERROR without trying another host. */
