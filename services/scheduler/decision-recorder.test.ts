@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MemoryDecisionStore } from "../../adapters/memory/api/memory-decision-store.ts";
 import { bytesOf } from "../../core/scheduling/explain/trim-decision.ts";
@@ -91,6 +92,28 @@ describe("decisions", () => {
     expect(await kept()).toBe(0);
     rig.clock.advance(100);
     await eventually("all to be kept", async () => (await kept()) === 100);
+  });
+
+  test("that are made during a purge are written 100 ms after it", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([8]);
+    const purge = Promise.withResolvers<number>();
+    let isPurging = false;
+    decisions.purgeDecisions = () => {
+      isPurging = true;
+      return purge.promise;
+    };
+    await rig.start([cell.open()], { decisions });
+    await eventually("a purge to be under way", () => {
+      rig.clock.advance(10_000);
+      return isPurging;
+    });
+    await rig.accept([rig.wants(1)]);
+    await eventually("the request to end", () => rig.acked.length === 1);
+    purge.resolve(0);
+    await turn();
+    rig.clock.advance(100);
+    await eventually("the decision to be kept", async () => (await decisions.decisionsOf(serverId(1))).length === 1);
   });
 
   test("wait while their database is away without delaying requests, and are written when it is back", async () => {

@@ -64,7 +64,8 @@ export class DecisionRecorder {
     this.#purgedAtMs = deps.clock.monotonic();
     this.#ticker = new Ticker({
       clock: deps.clock,
-      pauseMs: IDLE_MS,
+      // Records that came during a purge do not wait longer than others.
+      pauseMs: () => (this.#waiting.length > 0 && !this.#isAway ? settings.decisionFlushMs : IDLE_MS),
       work: () => this.flush(),
       onError: (error) => {
         this.#isAway = true;
