@@ -25,7 +25,12 @@ test.each([
 describe("a server whose decision is not kept", () => {
   const build = {
     ...{ kind: "build", outcome: "success", planned: ["h3", "h1", "h2"], conductors: [{ name: "c" }] },
-    attempts: [{ result: "failed" }, { result: "skipped" }, { result: "success" }],
+    attempts: [
+      { host: "h3", result: "failed" },
+      { host: "h1", result: "skipped" },
+      { host: "h3", result: "failed" },
+      { host: "h2", result: "success" },
+    ],
   };
   const missingOf = (server: object | null, tasks: readonly object[], decisions: readonly object[] = []) =>
     describeMissing({ ...lifeOf("dispatched", server), decisions, inCell: { server, tasks, hosts: [] } } as never);

@@ -73,6 +73,8 @@ function withoutDecision(inCell: KnownLife["inCell"]): string {
   const [chosen, ...alternates] = build?.planned ?? [];
   if (build === undefined || chosen === undefined) return gap;
   const others = alternates.length === 0 ? "no alternates" : `the alternates ${alternates.join(", ")}`;
-  const called = build.attempts.filter(({ result }) => result !== "skipped").length;
+  const tried = build.attempts.filter(({ result }) => result !== "skipped");
+  // A host may have been tried more than once, in different ways to fit.
+  const called = new Set(tried.map(({ host }) => host)).size;
   return `${gap} The task of the build is known: ${chosen} was chosen, with ${others}, and ${called} of these hosts ${called === 1 ? "was" : "were"} called so far.`;
 }
