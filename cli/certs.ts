@@ -65,7 +65,7 @@ export function runCertsCommand(argv: readonly string[]): Promise<number> {
       const bad = reports.filter(({ state }) => !isUsable(state)).length;
       if (bad === 0) return 0;
       process.stderr.write(
-        `berth certs: ${bad} certificates cannot be used: run it with --renew and the --names and --agent-hosts that they were made with, or with --force if authorities expire\n`,
+        `berth certs: ${bad === 1 ? "a certificate" : `${bad} certificates`} cannot be used: run it with --renew and the --names and --agent-hosts that they were made with, or with --force if authorities expire\n`,
       );
       return 1;
     } catch (error) {

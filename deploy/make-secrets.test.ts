@@ -39,7 +39,7 @@ describe("make-secrets", () => {
     await makeCertificates(dir, certificatePlan(["cell1"], [], agents), options);
     const { status, stderr, lines } = makeSecrets(1);
     expect(status).toBe(1);
-    expect(stderr).toMatch(/^make-secrets: 1 certificates expire soon: /);
+    expect(stderr).toMatch(/^make-secrets: a certificate expires soon: /);
     expect(lines).toContainEqual(
       expect.stringMatching(/^cell1-far\.pem\t.*\tkept, but expires soon: this call does not name it/),
     );

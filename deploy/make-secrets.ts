@@ -42,7 +42,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const bad = reports.filter(({ state }) => !isUsable(state)).length;
   if (bad === 0) return 0;
   process.stderr.write(
-    `make-secrets: ${bad} certificates expire soon: run it with at least as many cells as before, renew agents' with berth certs --renew --agent-hosts …, and authorities with berth certs --force\n`,
+    `make-secrets: ${bad === 1 ? "a certificate expires" : `${bad} certificates expire`} soon: run it with at least as many cells as before, renew agents' with berth certs --renew --agent-hosts …, and authorities with berth certs --force\n`,
   );
   return 1;
 }

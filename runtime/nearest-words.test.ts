@@ -10,6 +10,7 @@ test.each([
   ["explainn", ["explain"], "a letter too many"],
   ["host shaw", ["host show"], "a wrong letter"],
   ["cell lits", ["cell list"], "a group's command"],
+  ["EXPLAIN", ["explain"], "upper case"],
   ["exp", ["explain"], "the beginning of a name"],
   ["de", ["dev", "demo"], "the beginning of two"],
   ["dex", ["dev"], "a third of its letters"],

@@ -2,10 +2,11 @@
 const NEAREST_MAX = 3;
 
 /**
- * The known words that somebody who typed `word` may have meant, the most similar first: those within a third of its letters in changes, and those that
- * begin with it. Each word is returned once. Cost: the product of the lengths of `word` and of all known words.
+ * The known words, which are in lower case, that somebody who typed `typed` may have meant, the most similar first: those within a third of its letters in changes, and those that
+ * begin with it, in upper or lower case. Each word is returned once. Cost: the product of the lengths of `typed` and of all known words.
  */
-export function nearestWords(word: string, known: readonly string[]): readonly string[] {
+export function nearestWords(typed: string, known: readonly string[]): readonly string[] {
+  const word = typed.toLowerCase();
   const changesMax = Math.max(1, Math.floor(word.length / 3));
   return [...new Set(known)]
     .map((one) => ({ one, changes: one.startsWith(word) && word.length > 1 ? 0 : changesBetween(word, one) }))

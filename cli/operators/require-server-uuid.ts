@@ -5,7 +5,7 @@ import { readUuidLike } from "../../services/api/placement/uuids.ts";
 export function requireServerUuid(given: string): string {
   if (readUuidLike(given) !== null) return given;
   const short = /^[0-9a-f]{8}$/i.test(given)
-    ? "It may be a part of one: `berth top` shows whole ones in a terminal of 120 columns, and `berth top --once | cat` in any. "
+    ? "it may be a part of one: `berth top` shows whole ones in a terminal of 120 columns, and `berth top --once | cat` in any; "
     : "";
   throw new SettingsError(
     `${JSON.stringify(given)} is not the UUID of a server; ${short}\`openstack server list --all-projects\` shows them beside the names`,
