@@ -49,3 +49,11 @@ test("a fast batch is forgotten after two minutes, so that a database which beca
   expect(spacings[50]).toBeGreaterThan(0);
   expect(spacings.at(-1)).toBe(0);
 });
+
+test("a database that is as busy as ever, for which no batch was fast, does not count as calm", () => {
+  expect(spacingsAfter(new BatchPace(10, 150), [120, 118, 121, 119, 122])).toEqual([150, 150, 150, 150, 150]);
+  const pace = new BatchPace(10, 150);
+  spacingsAfter(pace, [1, 1, 1]);
+  const grown = Array.from({ length: 300 }, (_, at) => Math.min(50, 2 + at / 6));
+  expect(spacingsAfter(pace, grown, 3_000).at(-1)).toBe(150);
+});

@@ -9,8 +9,14 @@ const SPACING_PER_DURATION = 10;
  */
 const CALM_FACTOR = 2;
 const CALM_MS = 1;
-/** How long the fastest batch is remembered: at least one such time, at most two. */
-const FASTEST_MS = 60_000;
+/**
+ * A database whose fastest batch takes longer than this many milliseconds is measured by this time instead. In a process that starts under
+ * load, or when the load has lasted for minutes, the fastest batch tells only how busy the database was all the time: it would count as calm,
+ * its batches would never be spaced out, and so it would stay as busy as it is.
+ */
+const FASTEST_MS_MAX = 10;
+/** How long the fastest batch is remembered, in milliseconds: at least one such time, at most two while batches come. */
+const REMEMBERED_MS = 60_000;
 /** How much the last batch counts in the average of what batches take. */
 const LAST_SHARE = 0.3;
 
@@ -19,7 +25,7 @@ const LAST_SHARE = 0.3;
  * for company in it waits for nothing, as long as the database has time to spare. When it has none, batches take longer than the fastest ones
  * did, and then each further row that shares a commit makes everybody faster. So the spacing is 0 in a cloud that serves some dozens of boots
  * a second, and grows on its own with the load until commits leave the machine room for the rest.
- * Smaller batches are faster ones, so that the fastest batch of a busy minute still tells what the database could do.
+ * Smaller batches are faster ones, so that the fastest batch of a busy minute still tells what the database could do, unless it is busy all the time.
  */
 export class BatchPace {
   readonly #leastMs: number;
@@ -40,7 +46,7 @@ export class BatchPace {
   /** Records that a batch took this long. `nowMs` is the time of a clock that never goes back. */
   took(tookMs: number, nowMs: number): void {
     this.#tookMs = this.#tookMs === null ? tookMs : this.#tookMs + (tookMs - this.#tookMs) * LAST_SHARE;
-    if (nowMs - this.#fastestFromMs > FASTEST_MS) {
+    if (nowMs - this.#fastestFromMs > REMEMBERED_MS) {
       this.#fastestBeforeMs = this.#fastestMs;
       this.#fastestMs = tookMs;
       this.#fastestFromMs = nowMs;
@@ -50,7 +56,7 @@ export class BatchPace {
   /** Minimum time between the starts of two batches, in milliseconds. */
   get spacingMs(): number {
     if (this.#tookMs === null) return 0;
-    const calmMs = CALM_MS + CALM_FACTOR * Math.min(this.#fastestMs, this.#fastestBeforeMs);
+    const calmMs = CALM_MS + CALM_FACTOR * Math.min(this.#fastestMs, this.#fastestBeforeMs, FASTEST_MS_MAX);
     if (this.#tookMs <= calmMs) return 0;
     // Between a calm database and a busy one, which takes twice as long, the spacing grows from nothing, so that it can settle anywhere between.
     const busy = Math.min(1, this.#tookMs / calmMs - 1);
