@@ -73,8 +73,8 @@ export interface ServerPut {
   readonly host: string | null;
   readonly status: string;
   readonly taskState: string | null;
-  /** Changes when the spec does. Null when the spec is unchanged. */
+  /** Changes when the spec does. Null when the spec is unchanged, and then it may be unknown. */
   readonly specRevision: number | null;
-  /** Decodes the spec, so it should be called only when needed. */
+  /** Decodes the spec, so it should be called only when needed. Throws when it is unknown. */
   readonly spec: () => ServerSpec;
 }

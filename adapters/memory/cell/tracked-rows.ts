@@ -10,7 +10,8 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
 
   protected abstract shownOf(row: Row): Shown;
   protected abstract isSame(one: Shown, other: Shown): boolean;
-  protected abstract changeOf(row: Row, shown: Shown): RowChange;
+  /** `told` is what followers saw last; undefined when the row is new to them. */
+  protected abstract changeOf(row: Row, shown: Shown, told: Shown | undefined): RowChange;
   /** The change for a removed row that followers know. Null when followers are not told. */
   protected abstract removalOf(uuid: string): RowChange | null;
 
@@ -45,7 +46,7 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
       const now = this.shownOf(row);
       if (told !== undefined && this.isSame(told, now)) continue;
       this.#told.set(uuid, now);
-      changes.push(this.changeOf(row, now));
+      changes.push(this.changeOf(row, now, told));
     }
     this.#got.clear();
     return changes;
@@ -53,6 +54,6 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
 
   /** Every row as a follower sees it. */
   rows(): RowChange[] {
-    return Array.from(this.values(), (row) => this.changeOf(row, this.shownOf(row)));
+    return Array.from(this.values(), (row) => this.changeOf(row, this.shownOf(row), undefined));
   }
 }

@@ -37,8 +37,15 @@ export class TrackedServers<Row extends TrackedServer> extends TrackedRows<Row, 
     );
   }
 
-  protected override changeOf({ uuid, spec }: Row, shown: Shown): RowChange {
-    return { kind: "server-put", uuid, ...shown, spec: () => spec };
+  /** An update has no spec, as in Postgres (`announce_servers`), unless the spec has changed or the server was on no host. */
+  protected override changeOf({ uuid, spec }: Row, shown: Shown, told: Shown | undefined): RowChange {
+    const put = { kind: "server-put", uuid, ...shown } as const;
+    if (told === undefined || told.host === null || told.specRevision !== shown.specRevision)
+      return { ...put, spec: () => spec };
+    const unknown = (): ServerSpec => {
+      throw new Error(`the stream does not describe server ${uuid}`);
+    };
+    return { ...put, specRevision: null, spec: unknown };
   }
 
   protected override removalOf(uuid: string): RowChange {

@@ -1,6 +1,7 @@
 import type { ServerPut } from "../../../core/ledger/row-change.ts";
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { LiveAttempt, LiveCellCounts, LiveCounts, LivePath, PathState } from "./live-picture.ts";
 
 /** Maximum number of paths that are shown. */
@@ -58,7 +59,7 @@ export class PathBook {
   requestsSeen(records: readonly RequestRecord[]): void {
     for (const { serverUuid: id, spec, state, fault, cell, createdAtMs, updatedAtMs } of records) {
       const known = this.#paths.get(id)?.path;
-      const base = known ?? startOf(id, spec, "build", createdAtMs);
+      const base = known ?? startOf(id, labelIn(spec), "build", createdAtMs);
       if (state === "failed" && base.state !== "error") {
         // A request may have ended before it was first seen here.
         if (known !== undefined || updatedAtMs >= this.#sinceMs) this.#counts.failed += 1;
@@ -86,7 +87,7 @@ export class PathBook {
     if (state === "building") {
       const kind = taskState === null || status === "BUILD" ? "build" : taskState;
       const isSame = known !== undefined && (known.kind === kind || known.endedAt === null);
-      const path = isSame ? known : startOf(uuid, change.spec(), kind, nowMs);
+      const path = isSame ? known : startOf(uuid, known ?? labelOf(change), kind, nowMs);
       this.#put({ ...path, cell, state, endedAt: null, fault: null }, true);
     } else if (known !== undefined && (known.endedAt === null || known.state !== state)) {
       if (known.endedAt !== null && state === "active") return;
@@ -131,7 +132,8 @@ export class PathBook {
       const endedAt =
         state === "building" ? null : state === "deleted" ? server.deletedAtMs : (lastAt ?? known.endedAt);
       const fault = state === "error" ? clip(server.fault?.message ?? shown.at(-1)?.reason ?? null) : null;
-      const path = { ...known, cell, state, attempts: shown, endedAt: endedAt ?? server.updatedAtMs, fault };
+      const label = known.name === "" ? labelIn(server.spec) : {};
+      const path = { ...known, ...label, cell, state, attempts: shown, endedAt: endedAt ?? server.updatedAtMs, fault };
       this.#put(state === "building" ? { ...path, endedAt: null } : path, false);
     }
   }
@@ -183,14 +185,18 @@ export class PathBook {
   }
 }
 
-function startOf(
-  id: string,
-  { name, projectId }: { readonly name: string; readonly projectId: string },
-  kind: string,
-  at: number,
-): LivePath {
+type Label = Pick<LivePath, "name" | "project">;
+
+/** The label of a server that no path knows. A row without the spec is labelled when its server is read from the cell. */
+function labelOf({ specRevision, spec }: ServerPut): Label {
+  return specRevision === null ? { name: "", project: "" } : labelIn(spec());
+}
+
+const labelIn = ({ name, projectId }: ServerSpec): Label => ({ name, project: projectId });
+
+function startOf(id: string, { name, project }: Label, kind: string, at: number): LivePath {
   const none = { cell: null, endedAt: null, fault: null, attempts: [] };
-  return { ...none, id, name, project: projectId, kind, state: "accepted", at };
+  return { ...none, id, name, project, kind, state: "accepted", at };
 }
 
 function shownOf(attempts: readonly Attempt[]): readonly LiveAttempt[] {
