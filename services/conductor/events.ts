@@ -357,10 +357,10 @@ export class ConductorEvents {
     this.#logger.info({}, "the conductor reads messages from NATS now");
   }
 
-  /** The close did not wait any longer for a part, because a server that it needs accepts calls and does not answer. */
+  /** The close did not wait any longer for a part, because a server that it needs accepts calls and does not answer in time. */
   closedWithout(part: string): void {
     const meaning =
-      "the conductor closes without waiting for a part of it any longer, because the cell's database or NATS does not answer; its tasks are rows, which others take over when its lease has run out";
+      "the conductor closes without waiting for a part of it any longer, because the cell's database, NATS or Neutron does not answer in time; its tasks are rows, which others take over when its lease has run out";
     this.#logger.warn({ part }, meaning);
   }
 

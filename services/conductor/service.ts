@@ -62,8 +62,9 @@ export interface ConductorDeps {
 }
 
 /**
- * Maximum time that a close waits for each of its parts: the work under way, giving up the lease, and the watch of the hosts. A statement waits up to 35 s for a database that does not answer, which is longer than the time that
- * a process has to end. NATS takes up to 2 s to send what it had begun to send.
+ * Maximum time that a close waits for each of its parts: the work under way, giving up the lease, and the watch of the hosts and of their ports. A statement
+ * waits up to 35 s for a database that does not answer, which is longer than the time that a process has to end. NATS takes up to 2 s to send what it had begun
+ * to send.
  */
 const CLOSE_PARTS_MS = { work: 2_300, lease: 1_000, watch: 1_000 };
 
@@ -86,7 +87,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const parts = assemble(deps, settings, events, stop.signal);
   const patience = new Patience({ logger: deps.logger, isTransient: isUnavailable, clock: deps.clock });
   let ready = false;
-  /** Waits for parts that are ending, but not for a database or a NATS server that accepts calls and does not answer. */
+  /** Waits for parts that are ending, but not for a server that accepts calls and does not answer in time. */
   const unlessSilent = (part: keyof typeof CLOSE_PARTS_MS, ending: readonly Promise<void>[]) =>
     withDeadline(Promise.all(ending), CLOSE_PARTS_MS[part], part, deps.clock).catch((error: unknown) => {
       if (!(error instanceof DeadlineError)) throw error;

@@ -25,8 +25,8 @@ type Chosen = HostChoice & { readonly kind: "chosen" };
 /**
  * Keeps the decisions on requests without delaying the requests: records wait here and are written in batches some times a second. A process
  * that is killed loses those that wait. Refusals are kept as long as there is room. Only a limited number of placements per second is kept, since
- * under load each record would cost as much as the claim itself, but a burst after a quiet time is kept in full. Decisions that are not kept are counted. While the database is unreachable records wait, and are dropped when
- * there are too many.
+ * under load each record would cost as much as the claim itself, but a burst after a quiet time is kept in full. Decisions that are not kept are counted.
+ * While the database is unreachable records wait, and are dropped when there are too many.
  */
 export class DecisionRecorder {
   readonly #store: Pick<DecisionStore, "putDecisions" | "purgeDecisions"> | null;
