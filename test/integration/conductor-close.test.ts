@@ -15,7 +15,7 @@ const takersOf = async (server: number) =>
   (await cell.store.tasksOf(serverId(server))).flatMap(({ takings }) => takings.map(({ name }) => name));
 
 describe("a conductor that is closed while its database accepts calls and does not answer", () => {
-  test.each([["sweepTasks"], ["renewLease"], ["giveUpLease"], ["expireAgents"]] as const)(
+  test.each([["sweepTasks"], ["renewLease"], ["giveUpLease"], ["agentsSeen"]] as const)(
     "closes without the answer to %s, and another one takes over the build that it has left",
     async (call) => {
       const { conductor, gate } = await cell.startConductor(1);
