@@ -11,6 +11,7 @@ export function commandList(group: string | null = null): string {
     ...lines,
     "",
     `berth ${group === null ? "" : `${group} `}COMMAND --help lists a command's flags.`,
+    ...(group === null ? ["berth --version prints the version."] : []),
   ].join("\n");
 }
 

@@ -50,6 +50,14 @@ test("shows help when there are no arguments, or on request", () => {
   for (const argv of [[], ["help"], ["--help"]]) expect(findCommand(argv, [dev])).toEqual({ kind: "help" });
 });
 
+test("finds the command or the group whose help is asked for, and the version", () => {
+  expect(findCommand(["help", "dev"], [dev, add])).toEqual({ kind: "command", command: dev, argv: ["--help"] });
+  expect(findCommand(["help", "cell", "add"], [dev, add])).toEqual({ kind: "command", command: add, argv: ["--help"] });
+  expect(findCommand(["help", "cell"], [dev, add])).toEqual({ kind: "group", group: "cell" });
+  expect(findCommand(["help", "servers"], [dev, add])).toMatchObject({ kind: "unknown", word: "servers" });
+  expect(findCommand(["--version"], [dev, add])).toEqual({ kind: "version" });
+});
+
 test("names every command once, and no name is the beginning of another", () => {
   for (const { name } of commands) {
     expect(commands.filter((other) => `${other.name} `.startsWith(`${name} `)).map((other) => other.name)).toEqual([

@@ -222,6 +222,7 @@ export const commands: readonly Command[] = [
 export type FoundCommand =
   | { readonly kind: "command"; readonly command: Command; readonly argv: readonly string[] }
   | { readonly kind: "help" }
+  | { readonly kind: "version" }
   /** The first word of several commands, alone or with a request for help. */
   | { readonly kind: "group"; readonly group: string }
   /** An unknown word; `group` is set when the word before it is the name of a group. `nearest` are the names that may have been meant. */
@@ -236,7 +237,11 @@ const HELP: readonly string[] = ["help", "--help", "-h"];
 
 /** The command that the arguments begin with. */
 export function findCommand(argv: readonly string[], among: readonly Command[] = commands): FoundCommand {
-  const [first] = argv;
+  const [first, next] = argv;
+  if (first === "--version") return { kind: "version" };
+  // The help of a command is asked for with its name before or after the request.
+  if (first === "help" && next !== undefined && !HELP.includes(next))
+    return findCommand([...argv.slice(1), "--help"], among);
   if (first === undefined || HELP.includes(first)) return { kind: "help" };
   for (const command of among) {
     const words = command.name.split(" ");
@@ -245,9 +250,8 @@ export function findCommand(argv: readonly string[], among: readonly Command[] =
   }
   const names = among.map(({ name }) => name);
   const isGroup = names.some((name) => name.startsWith(`${first} `));
-  const [, second] = argv;
-  if (isGroup && (second === undefined || HELP.includes(second))) return { kind: "group", group: first };
-  const both = `${first} ${second ?? ""}`.trim();
+  if (isGroup && (next === undefined || HELP.includes(next))) return { kind: "group", group: first };
+  const both = `${first} ${next ?? ""}`.trim();
   if (!isGroup) {
     // The first word alone is compared, too, because the second one may be an argument.
     const nearest = [...nearestWords(both, names), ...nearestWords(first, [...names, ...groupsOf(names)])];

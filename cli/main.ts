@@ -1,6 +1,7 @@
 import { hidePasswords } from "../runtime/logger.ts";
 import { commandList, unknownCommandText } from "./command-list.ts";
 import { findCommand } from "./commands.ts";
+import { versionText } from "./version-text.ts";
 
 /** The `berth` command: finds the subcommand by its first words, runs it, ends with its exit code. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -10,6 +11,9 @@ async function main(argv: readonly string[]): Promise<number> {
       return found.command.run(found.argv);
     case "help":
       process.stdout.write(`${commandList()}\n`);
+      return 0;
+    case "version":
+      process.stdout.write(`${versionText()}\n`);
       return 0;
     case "unknown":
       process.stderr.write(`berth: ${unknownCommandText(found)}\n`);
