@@ -210,6 +210,13 @@ test("a host whose agent knows the present incarnation comes up without another 
   expect(await comparer.compareBeforeUp(connection, "host-0")).toBe(true);
 });
 
+test("the residents of a host that comes up are not read, since many hosts may come up at once", async () => {
+  const { comparer, connection, store } = knowing("memory/0");
+  const read = vi.spyOn(store, "hostRecords");
+  await comparer.compareBeforeUp(connection, "host-0");
+  expect(read.mock.calls).toEqual([[["host-0"], { withResidents: false }]]);
+});
+
 test("a host that was removed and comes up again is noted as compared once more, although its agent knows the present incarnation", async () => {
   const { comparer, connection, store, answer } = knowing("memory/0");
   const noted = vi.spyOn(store, "noteCompared");

@@ -34,6 +34,8 @@ export class GuestComparer {
     "hostRecords" | "servers" | "agentArrived" | "releaseEvacuated" | "keepQuarantined" | "noteCompared"
   >;
   readonly #records: SharedStep<string, HostRecord>;
+  /** The records without residents. */
+  readonly #recordsBeforeUp: SharedStep<string, HostRecord>;
   readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
   readonly #holders: Pick<HostHolders, "isFree" | "isFreeBy">;
   readonly #settler: GuestSettler;
@@ -66,6 +68,7 @@ export class GuestComparer {
     const { store } = options;
     this.#store = store;
     this.#records = new SharedStep((hosts) => store.hostRecords(hosts));
+    this.#recordsBeforeUp = new SharedStep((hosts) => store.hostRecords(hosts, { withResidents: false }));
     this.#evacuated = new SharedStep((hosts) => store.releaseEvacuated(hosts));
     this.#holders = options.holders;
     this.#noting = new SharedStep(async (hosts) => {
@@ -124,7 +127,8 @@ export class GuestComparer {
   async compareBeforeUp(connection: AgentConnection, host: string): Promise<boolean> {
     // The database forgets that it was compared if an operator removes it.
     this.#noted.delete(host);
-    const { held, incarnation: current } = await this.#recordOf(host);
+    const record = await this.#commits.answered("host-records", this.#recordsBeforeUp, host);
+    const { held, incarnation: current } = record;
     if (held.length === 0 && this.incarnationOf(connection, host) === current) return true;
     try {
       const { remaining } = await this.#compareNow(connection, host, current);
@@ -143,7 +147,9 @@ export class GuestComparer {
    * That happens when two agents came up at the same moment and both passed the checks of their arrival.
    */
   async compare(connection: AgentConnection, host: string): Promise<void> {
-    const { sighting, residents, held, quarantined, incarnation } = await this.#recordOf(host);
+    // Read before the host is asked for its guests.
+    const record = await this.#commits.answered("host-records", this.#records, host);
+    const { sighting, residents, held, quarantined, incarnation } = record;
     if (!this.#holders.isFreeBy(connection, sighting))
       throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
     const { guests, remaining } = await this.#compareNow(connection, host, incarnation);
@@ -164,11 +170,6 @@ export class GuestComparer {
       if (now?.host === host && now.attemptId === attemptId && shouldExist(now.status) && now.taskState === null)
         this.#events.guestMissing(serverUuid, host, now.status);
     }
-  }
-
-  /** Read before the host is asked for its guests. */
-  #recordOf(host: string): Promise<HostRecord> {
-    return this.#commits.answered("host-records", this.#records, host);
   }
 
   /** Releases only what was held before the host was asked, because a guest with a later hold may not have been there yet. */

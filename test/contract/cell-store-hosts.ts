@@ -159,6 +159,10 @@ export function hostContract(cell: () => CellUnderTest): void {
     };
     expect(known.residents).toMatchObject([{ serverUuid: serverId(1) }]);
     expect(await store.hostRecords(["host-1", "nowhere", "host-1"])).toEqual([known, nothing, known]);
+    expect(await store.hostRecords(["host-1", "nowhere"], { withResidents: false })).toEqual([
+      { ...known, residents: [] },
+      nothing,
+    ]);
     expect(await store.hostRecords([])).toEqual([]);
   });
 

@@ -280,8 +280,12 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     return residentsOf(this.cell, hosts);
   }
 
-  async hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]> {
-    return hostRecordsOf(this.cell, hosts, { nowMs: this.clock.now(), incarnation: this.quarantine.present });
+  async hostRecords(
+    hosts: readonly string[],
+    { withResidents = true }: { readonly withResidents?: boolean } = {},
+  ): Promise<readonly HostRecord[]> {
+    const incarnation = this.quarantine.present;
+    return hostRecordsOf(this.cell, hosts, { nowMs: this.clock.now(), incarnation, withResidents });
   }
 
   // --- OperationStore

@@ -8,9 +8,13 @@ import { heldForGuests } from "./memory-operation-steps.ts";
 export function hostRecordsOf(
   cell: CellState,
   hosts: readonly string[],
-  { nowMs, incarnation }: { readonly nowMs: number; readonly incarnation: string },
+  {
+    nowMs,
+    incarnation,
+    withResidents,
+  }: { readonly nowMs: number; readonly incarnation: string; readonly withResidents: boolean },
 ): readonly HostRecord[] {
-  const residents = residentsOf(cell, hosts);
+  const residents = withResidents ? residentsOf(cell, hosts) : [];
   const quarantined = [...cell.quarantined.values()];
   return hosts.map((host, index) => ({
     sighting: sightingOf(cell, host, nowMs),

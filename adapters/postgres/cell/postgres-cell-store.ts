@@ -315,8 +315,8 @@ export class PostgresCellStore implements CellStore {
     return readResidents(this.#pool, hosts);
   }
 
-  hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]> {
-    return readHostRecords(this.#pool, hosts);
+  hostRecords(...asked: Parameters<CellStore["hostRecords"]>): Promise<readonly HostRecord[]> {
+    return readHostRecords(this.#pool, ...asked);
   }
 
   // --- OperationStore

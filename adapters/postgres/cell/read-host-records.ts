@@ -16,10 +16,14 @@ interface RecordRow {
   readonly incarnation: string;
 }
 
-/** Cost: two statements at the same time, with a few look-ups in indexes for each host. */
-export async function readHostRecords(pool: Pool, hosts: readonly string[]): Promise<readonly HostRecord[]> {
+/** Cost: a statement with a few look-ups in indexes for each host, and at the same time another one for the residents. */
+export async function readHostRecords(
+  pool: Pool,
+  hosts: readonly string[],
+  { withResidents = true }: { readonly withResidents?: boolean } = {},
+): Promise<readonly HostRecord[]> {
   const [residents, rows] = await Promise.all([
-    readResidents(pool, hosts),
+    withResidents ? readResidents(pool, hosts) : [],
     queryStored<RecordRow>(pool, {
       name: "host_records",
       text: `select w.host, h.agent_id, h.up, h.forced_down,

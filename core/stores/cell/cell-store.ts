@@ -372,6 +372,9 @@ export interface HostStore {
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** For each host, the servers (except DELETED ones) whose home it is, by UUID. These must run there once they are ACTIVE. */
   residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]>;
-  /** For each host, all that a comparison of its guests begins with. The residents may be read a moment before or after the rest. */
-  hostRecords(hosts: readonly string[]): Promise<readonly HostRecord[]>;
+  /**
+   * For each host, all that a comparison of its guests begins with. The residents may be read a moment before or after the rest. With
+   * `withResidents` false they are left out (none), because they are most of the answer and many hosts may come up at once.
+   */
+  hostRecords(hosts: readonly string[], options?: { readonly withResidents?: boolean }): Promise<readonly HostRecord[]>;
 }
