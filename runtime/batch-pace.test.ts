@@ -5,13 +5,13 @@ import { BatchPace } from "./batch-pace.ts";
 function spacingsAfter(pace: BatchPace, tookMs: readonly number[], fromMs = 0): readonly number[] {
   return tookMs.map((took, index) => {
     pace.took(took, fromMs + index * 1_000);
-    return pace.spacingMs;
+    return pace.spacingMsAt(fromMs + index * 1_000);
   });
 }
 
 test("batches are not spaced before the first one has ended, nor while they take about as long as the fastest one", () => {
   const pace = new BatchPace(10, 150);
-  expect(pace.spacingMs).toBe(0);
+  expect(pace.spacingMsAt(0)).toBe(0);
   expect(spacingsAfter(pace, [1.2, 0.9, 1.5, 2.1, 1.4, 1, 2.6, 1.1])).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
@@ -56,4 +56,12 @@ test("a database that is as busy as ever, for which no batch was fast, does not 
   spacingsAfter(pace, [1, 1, 1]);
   const grown = Array.from({ length: 300 }, (_, at) => Math.min(50, 2 + at / 6));
   expect(spacingsAfter(pace, grown, 3_000).at(-1)).toBe(150);
+});
+
+test("after a pause, nothing is known of the database any more, and the first batches do not wait for what was", () => {
+  const pace = new BatchPace(10, 150);
+  spacingsAfter(pace, [1, 1, 60, 60, 60, 60]);
+  expect(pace.spacingMsAt(5_000)).toBe(150);
+  expect(pace.spacingMsAt(8_000)).toBe(0);
+  expect(spacingsAfter(pace, [1.5, 1.2], 8_000)).toEqual([0, 0]);
 });

@@ -17,6 +17,8 @@ const CALM_MS = 1;
 const FASTEST_MS_MAX = 10;
 /** How long the fastest batch is remembered, in milliseconds: at least one such time, at most two while batches come. */
 const REMEMBERED_MS = 60_000;
+/** After this many milliseconds without a batch, nothing is known of how busy the database is, so the next one need not wait. */
+const STALE_MS = 2_000;
 /** How much the last batch counts in the average of what batches take. */
 const LAST_SHARE = 0.3;
 
@@ -32,6 +34,7 @@ export class BatchPace {
   readonly #mostMs: number;
   /** What batches take, the last ones counting most. */
   #tookMs: number | null = null;
+  #lastMs = Number.NEGATIVE_INFINITY;
   /** The fastest batch since `#fastestFromMs`, and of the time before. */
   #fastestMs = Number.POSITIVE_INFINITY;
   #fastestBeforeMs = Number.POSITIVE_INFINITY;
@@ -45,7 +48,9 @@ export class BatchPace {
 
   /** Records that a batch took this long. `nowMs` is the time of a clock that never goes back. */
   took(tookMs: number, nowMs: number): void {
-    this.#tookMs = this.#tookMs === null ? tookMs : this.#tookMs + (tookMs - this.#tookMs) * LAST_SHARE;
+    const before = nowMs - this.#lastMs > STALE_MS ? null : this.#tookMs;
+    this.#tookMs = before === null ? tookMs : before + (tookMs - before) * LAST_SHARE;
+    this.#lastMs = nowMs;
     if (nowMs - this.#fastestFromMs > REMEMBERED_MS) {
       this.#fastestBeforeMs = this.#fastestMs;
       this.#fastestMs = tookMs;
@@ -53,9 +58,9 @@ export class BatchPace {
     } else this.#fastestMs = Math.min(this.#fastestMs, tookMs);
   }
 
-  /** Minimum time between the starts of two batches, in milliseconds. */
-  get spacingMs(): number {
-    if (this.#tookMs === null) return 0;
+  /** Minimum time between the starts of two batches, in milliseconds, at this time of the same clock. */
+  spacingMsAt(nowMs: number): number {
+    if (this.#tookMs === null || nowMs - this.#lastMs > STALE_MS) return 0;
     const calmMs = CALM_MS + CALM_FACTOR * Math.min(this.#fastestMs, this.#fastestBeforeMs, FASTEST_MS_MAX);
     if (this.#tookMs <= calmMs) return 0;
     // Between a calm database and a busy one, which takes twice as long, the spacing grows from nothing, so that it can settle anywhere between.

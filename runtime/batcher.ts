@@ -112,7 +112,7 @@ export class Batcher<Item, Result> {
     if (this.#spacingMs === 0) return 0;
     const now = performance.now();
     if (now - this.#companyMs > COMPANY_MS) return 0;
-    return this.#lastStartMs + this.#pace.spacingMs - now;
+    return this.#lastStartMs + this.#pace.spacingMsAt(now) - now;
   }
 
   async #flush(): Promise<void> {
