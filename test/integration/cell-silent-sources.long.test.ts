@@ -77,7 +77,7 @@ const ended = () =>
 async function interrupted(when: "before" | "after"): Promise<void> {
   await startConductor(1);
   for (const host of [0, 1]) await startAgent(host);
-  await cell.hostsUp(2);
+  await cell.hostsUp(agents.length);
   await cell.boot(1, [0]);
   await cell.become(1, "ACTIVE");
   await runs(0);
