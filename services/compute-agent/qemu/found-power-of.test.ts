@@ -24,6 +24,13 @@ test("a paused guest is paused in the last moments of its transfer, too, and one
   expect(found("finish-migrate", { handedTo: { ...handedTo, wasRunning: true } })).toBe("running");
 });
 
+test("a paused guest whose move broke off is paused, also before the end of the move has paused it again", () => {
+  const handedTo = { attemptId: "task/h2", isDone: false, wasRunning: false };
+  expect(found("postmigrate", { handedTo })).toBe("paused");
+  expect(found("postmigrate", { handedTo: { ...handedTo, isDone: true } })).toBe("stopped");
+  expect(found("postmigrate", { handedTo: { ...handedTo, wasRunning: true } })).toBe("stopped");
+});
+
 test.each([
   ["finish-migrate", true, true],
   ["paused", true, true],

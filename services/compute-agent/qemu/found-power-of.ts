@@ -35,6 +35,9 @@ export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "shutdown":
       // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
       return handedTo === null ? "shut-down" : "stopped";
+    case "postmigrate":
+      // QEMU gives a paused guest this state, too, when its move broke off, until the end of that move has paused it again.
+      return handedTo !== null && !handedTo.isDone && !handedTo.wasRunning ? "paused" : "stopped";
     case "absent":
       // Of one that was handed over nothing is said: another host may have it.
       if (handedTo !== null || runningIn === null) return "stopped";

@@ -113,6 +113,14 @@ test("a transfer that passes its switch-over only after it was seen before it on
   expect(commands.filter((command) => command === "migrate-continue")).toHaveLength(2);
 });
 
+test("a move that is called off while QEMU answers that it waits at the switch-over does not pass it", async () => {
+  const order = new AbortController();
+  const { guest, commands } = qemuOf([at("none", "paused"), at("pre-switchover", "finish-migrate")]);
+  const onProgress = () => order.abort(new Error("the move was called off"));
+  await expect(handOverLive(guest, TO, { ...control(order.signal), onProgress })).rejects.toThrow("was called off");
+  expect(commands).not.toContain("migrate-continue");
+});
+
 test.each([
   ["a job that copies another disk", [{ device: "move-disk1", status: "ready", ready: true }]],
   ["a job that has not copied it yet", [{ device: "move-disk0", status: "running", ready: false }]],
