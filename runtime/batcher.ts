@@ -16,8 +16,8 @@ export const COMMIT_SPACING_MS = 10;
 /** Maximum spacing by default, in milliseconds. */
 const SPACING_MS_MAX = 150;
 /**
- * For this long after an item met another one that had not been answered, batches are spaced. A caller that makes one call after the other
- * meets no other items, so spacing would only delay it: a boot with nothing else under way would wait at each of its steps.
+ * Only for this long after an item met another one that had not been answered may batches be spaced. A caller that makes one call after the other
+ * meets no other items, so spacing would only delay it: with a busy database, a boot with nothing else under way would wait at each of its steps.
  */
 const COMPANY_MS = 1_000;
 

@@ -13,7 +13,8 @@ export interface PacedBoots {
 
 /**
  * Boots `servers` servers at `perSecond` on average, at random intervals as independent users have them (a Poisson process), whether or not
- * the former ones have ended, and deletes them the same way. A server is ACTIVE at the time that its cell's database gives.
+ * the former ones have ended, and deletes them the same way. A server counts as ACTIVE from the time in its `launched_at`, at which the transaction began that
+ * made it ACTIVE: what that transaction and its commit take is not in the figures.
  */
 export async function measurePacedBoots(
   cloud: MeasuredCloud,
