@@ -187,7 +187,7 @@ export class ConductorEvents {
     this.#metrics.toldUnusable.inc({ reason });
   }
 
-  /** NATS's clock is behind this one by `aheadMs`; if that is negative, it is ahead. Called once until `clocksAgree`. */
+  /** NATS's clock is behind this one by `aheadMs`; if that is negative, it is ahead. Called once for each direction until `clocksAgree`. */
   clocksDiffer(aheadMs: number): void {
     const seconds = Number((Math.abs(aheadMs) / 1_000).toFixed(1));
     const meaning =

@@ -81,3 +81,17 @@ test("one line tells when clocks agree again, and the next difference is warned 
   see(2, -FRESH_MS - 1);
   expect(log.slice(2)).toEqual([expect.stringContaining("is ahead of this conductor's by 0.5 s")]);
 });
+
+test("a clock that is set right by too much is warned of again, since the difference has another direction", async () => {
+  const { see, log } = setUp();
+  see(3, -1_740);
+  see(20, 2_500);
+  expect(log).toHaveLength(1);
+  see(20, 2_500);
+  see(1, -900);
+  expect(log).toEqual([
+    expect.stringContaining("is ahead of this conductor's by 1.7 s"),
+    expect.stringContaining("seemed to be older than 2.5 s"),
+    expect.stringContaining("is ahead of this conductor's by 0.9 s"),
+  ]);
+});

@@ -23,7 +23,8 @@ export class MessageClock {
   readonly #clock: Clock;
   readonly #events: MessageClockEvents;
   readonly #freshMs: number;
-  #hasWarned = false;
+  /** In which direction the clocks differed at the last warning: 1 when this machine's clock was ahead, -1 when NATS's was, 0 when they agree. */
+  #warnedOf = 0;
   /** When a message was last off, by the monotonic clock. */
   #offAtMs = Number.NEGATIVE_INFINITY;
   #oldInARow = 0;
@@ -43,16 +44,18 @@ export class MessageClock {
     const nowMs = this.#clock.monotonic();
     if (Math.abs(ageMs) <= this.#freshMs) {
       this.#oldInARow = 0;
-      if (this.#hasWarned && nowMs - this.#offAtMs >= AGREE_AFTER_MS) {
-        this.#hasWarned = false;
+      if (this.#warnedOf !== 0 && nowMs - this.#offAtMs >= AGREE_AFTER_MS) {
+        this.#warnedOf = 0;
         this.#events.clocksAgree();
       }
       return true;
     }
     this.#offAtMs = nowMs;
     this.#events.toldUnusable(ageMs < 0 ? "future" : "old");
-    if (ageMs < 0) this.#warn(ageMs);
-    else this.#countOld(ageMs, nowMs);
+    if (ageMs < 0) {
+      this.#oldInARow = 0;
+      this.#warn(ageMs);
+    } else this.#countOld(ageMs, nowMs);
     return false;
   }
 
@@ -66,9 +69,11 @@ export class MessageClock {
     if (this.#oldInARow >= OLD_IN_A_ROW && nowMs - this.#oldSinceMs >= OLD_FOR_MS) this.#warn(this.#leastAgeMs);
   }
 
+  /** A clock that was set right by too much is off in the other direction, of which the last warning says nothing. */
   #warn(aheadMs: number): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
+    const direction = Math.sign(aheadMs);
+    if (this.#warnedOf === direction) return;
+    this.#warnedOf = direction;
     this.#events.clocksDiffer(aheadMs);
   }
 }
