@@ -32,8 +32,9 @@ const LAST_SHARE = 0.3;
 export class BatchPace {
   readonly #leastMs: number;
   readonly #mostMs: number;
-  /** What batches take, the last ones counting most. */
+  /** What batches take, the last ones counting most. Null until two of them came without a pause. */
   #tookMs: number | null = null;
+  #lastTookMs = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
   /** The fastest batch since `#fastestFromMs`, and of the time before. */
   #fastestMs = Number.POSITIVE_INFINITY;
@@ -46,10 +47,17 @@ export class BatchPace {
     this.#mostMs = mostMs;
   }
 
-  /** Records that a batch took this long. `nowMs` is the time of a clock that never goes back. */
+  /**
+   * Records that a batch took this long. `nowMs` is the time of a clock that never goes back. Of two batches in a row, the shorter time counts: a single slow
+   * one says little of how busy the database is, as it may have opened a connection or have met a checkpoint.
+   */
   took(tookMs: number, nowMs: number): void {
-    const before = nowMs - this.#lastMs > STALE_MS ? null : this.#tookMs;
-    this.#tookMs = before === null ? tookMs : before + (tookMs - before) * LAST_SHARE;
+    const isAfterPause = nowMs - this.#lastMs > STALE_MS;
+    const countedMs = Math.min(tookMs, this.#lastTookMs);
+    const before = this.#tookMs;
+    if (isAfterPause) this.#tookMs = null;
+    else this.#tookMs = before === null ? countedMs : before + (countedMs - before) * LAST_SHARE;
+    this.#lastTookMs = tookMs;
     this.#lastMs = nowMs;
     if (nowMs - this.#fastestFromMs > REMEMBERED_MS) {
       this.#fastestBeforeMs = this.#fastestMs;

@@ -64,15 +64,15 @@ test("while batches are spaced out, items gather in one batch although none is u
   withHeldTime(async (advance) => {
     const { batcher, batches, take } = heldBatcher({ maxItems: 3, spacingMs: 60_000, spacingMsMax: 60_000 });
     await take([1], () => advance(1));
-    await take([2, 3], () => advance(100));
-    void batcher.submit(4);
+    for (const items of [[2], [3, 4]]) await take(items, () => advance(100));
     void batcher.submit(5);
-    await someTurns();
-    expect(batches).toHaveLength(2);
     void batcher.submit(6);
-    await eventuallyInTurns(() => batches.length === 3);
-    expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3], [4, 5, 6]]);
-    batches[2]!.end();
+    await someTurns();
+    expect(batches).toHaveLength(3);
+    void batcher.submit(7);
+    await eventuallyInTurns(() => batches.length === 4);
+    expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3, 4], [5, 6, 7]]);
+    batches[3]!.end();
   }));
 
 test("batches are not spaced out while the database is calm, whoever calls", () =>
@@ -117,14 +117,35 @@ test("items that were held back for spacing are sent when the spacing is over", 
   withHeldTime(async (advance) => {
     const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 10 });
     await take([1], () => advance(1));
-    await take([2, 3], () => advance(30));
-    const last = batcher.submit(4);
+    for (const items of [[2], [3, 4]]) await take(items, () => advance(30));
+    const last = batcher.submit(5);
     await someTurns();
-    expect(batches).toHaveLength(2);
+    expect(batches).toHaveLength(3);
     advance(150);
-    await eventuallyInTurns(() => batches.length === 3);
-    batches[2]!.end();
-    expect(await last).toBe(8);
+    await eventuallyInTurns(() => batches.length === 4);
+    batches[3]!.end();
+    expect(await last).toBe(10);
+  }));
+
+test("items wait for the spacing that holds now, and not for a longer one that held when the wait began", () =>
+  withHeldTime(async (advance) => {
+    const { batcher, batches, take } = heldBatcher({ maxItems: 2, spacingMs: 10 });
+    await take([1], () => advance(1));
+    for (let slow = 0; slow < 20; slow += 1) await take([2, 3], () => advance(20));
+    // This item would wait until 150 ms after the start of the last batch, but full batches go before that, and are fast.
+    const first = batcher.submit(4);
+    await someTurns();
+    await take([5], () => advance(1));
+    await first;
+    for (let fast = 0; fast < 3; fast += 1) await take([6, 7], () => advance(1));
+    const known = batches.length;
+    const last = batcher.submit(8);
+    await someTurns();
+    expect(batches).toHaveLength(known);
+    advance(60);
+    await eventuallyInTurns(() => batches.length === known + 1);
+    batches[known]!.end();
+    await last;
   }));
 
 test("an item beyond the queue's limit is refused, and the other items are served", async () => {
@@ -154,11 +175,11 @@ test("the spacing grows with slow batches, but not beyond its bound", () =>
     const waits = async (bound: { readonly spacingMsMax?: number }) => {
       const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 10, ...bound });
       await take([1], () => advance(1));
-      await take([2, 3], () => advance(30));
+      for (const items of [[2], [3, 4]]) await take(items, () => advance(30));
       advance(5);
-      void batcher.submit(4);
+      void batcher.submit(5);
       await someTurns();
-      return batches.length === 2;
+      return batches.length === 3;
     };
     expect(await waits({})).toBe(true);
     expect(await waits({ spacingMsMax: 10 })).toBe(false);

@@ -20,6 +20,8 @@ const SPACING_MS_MAX = 150;
  * meets no other items, so spacing would only delay it: with a busy database, a boot with nothing else under way would wait at each of its steps.
  */
 const COMPANY_MS = 1_000;
+/** A wait is shortened only by more than this many milliseconds, since each item may shorten it. */
+const DUE_MS = 1;
 
 /**
  * Group commit: items that arrive while a batch is under way go together in the next one, so that the batch size follows the load and an
@@ -44,7 +46,9 @@ export class Batcher<Item, Result> {
   #lastStartMs = Number.NEGATIVE_INFINITY;
   /** When an item last came while another one was unanswered. */
   #companyMs = Number.NEGATIVE_INFINITY;
+  /** The end of the wait for the spacing. */
   #timer: NodeJS.Timeout | null = null;
+  #dueMs = Number.POSITIVE_INFINITY;
 
   constructor(options: {
     readonly run: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -93,10 +97,7 @@ export class Batcher<Item, Result> {
     if (this.#running > 0 && this.#queue.length < this.#besideItemsMin) return;
     const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#spacingLeft();
     if (waitMs > 0) {
-      this.#timer ??= setTimeout(() => {
-        this.#timer = null;
-        this.#schedule();
-      }, waitMs);
+      this.#scheduleAfter(waitMs);
       return;
     }
     this.#scheduled = true;
@@ -105,6 +106,18 @@ export class Batcher<Item, Result> {
       void this.#flush();
       this.#schedule();
     });
+  }
+
+  /** Schedules again after this time. The spacing may have become shorter since a wait began, which then ends sooner. */
+  #scheduleAfter(waitMs: number): void {
+    const dueMs = performance.now() + waitMs;
+    if (this.#timer !== null && this.#dueMs <= dueMs + DUE_MS) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#dueMs = dueMs;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#schedule();
+    }, waitMs);
   }
 
   /** Milliseconds until the next batch may start; not positive when it may start now. */
