@@ -8,8 +8,8 @@ import { recoverGuests } from "./recover-guests.ts";
 
 type Deps = Parameters<typeof recoverGuests>[0];
 
-/** Recovers this number of guests that were being built, and returns the log's lines. */
-async function linesAfter(building: number): Promise<readonly Record<string, unknown>[]> {
+/** Recovers this number of guests that were being built, and returns the log's lines. With a `fault`, the journal cannot be written. */
+async function linesAfter(building: number, fault: Error | null = null): Promise<readonly Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = [];
   const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const events = new AgentEvents({
@@ -19,14 +19,19 @@ async function linesAfter(building: number): Promise<readonly Record<string, unk
   const guests = Array.from({ length: building }, (_, at) => ({
     ...{ host: "h", serverUuid: `server-${at}`, attemptId: `attempt-${at}`, state: "building" },
   }));
+  const record = async () => {
+    if (fault !== null) throw fault;
+  };
   const deps = {
-    store: { all: () => guests, isBuried: () => false, record: async () => {} },
+    store: { all: () => guests, isBuried: () => false, record },
     driver: { adopt: async () => {} },
     remover: { remove: async () => null },
     observer: { correctAtStart: async () => {} },
     ...{ clock: new ManualClock(), events },
   };
-  expect(await recoverGuests(deps as unknown as Deps)).toEqual([]);
+  const recovered = recoverGuests(deps as unknown as Deps);
+  if (fault === null) expect(await recovered).toEqual([]);
+  else await expect(recovered).rejects.toThrow(fault);
   return lines;
 }
 
@@ -35,6 +40,13 @@ test("all unfinished guests together give one warning with their number and a fe
   const warnings = lines.filter(({ level }) => level !== "debug");
   expect(warnings).toMatchObject([{ level: "warn", count: 32, servers: ["server-0", "server-1", "server-2"] }]);
   expect(lines.filter(({ level }) => level === "debug")).toHaveLength(32);
+});
+
+test("guests that were removed are logged although their removal cannot be written to the journal", async () => {
+  expect(await linesAfter(1, new Error("disk full"))).toMatchObject([
+    { level: "debug", serverUuid: "server-0" },
+    { level: "warn", count: 1, servers: ["server-0"] },
+  ]);
 });
 
 test("an agent that has left nothing unfinished says nothing", async () => {

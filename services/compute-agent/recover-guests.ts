@@ -57,7 +57,11 @@ export async function recoverGuests(deps: {
   const failed = await adopted.catch(messageOf);
   if (failed === null) await observer.correctAtStart(kept);
   else events.adoptFailed(failed);
-  await Promise.all([...lost].map(remove));
-  events.interrupted(removed);
+  try {
+    await Promise.all([...lost].map(remove));
+  } finally {
+    // A journal that cannot be written ends the agent, and these guests are gone all the same.
+    events.interrupted(removed);
+  }
   return left;
 }
