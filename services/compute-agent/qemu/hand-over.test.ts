@@ -121,6 +121,24 @@ test("a move that is called off while QEMU answers that it waits at the switch-o
   expect(commands).not.toContain("migrate-continue");
 });
 
+test("a move that is called off while QEMU shows its copied disks does not pass its switch-over, and the disks are copied on", async () => {
+  const order = new AbortController();
+  const copied = [{ device: "move-disk0", status: "ready", ready: true }];
+  const { guest, commands } = qemuOf([at("pre-switchover", "finish-migrate")], HANDED, { copied });
+  Object.assign(guest.record.machine, { disks: [{ node: "disk0", file: "disk0.qcow2" }] });
+  const execute = guest.execute.bind(guest);
+  guest.execute = (async (...asked: Parameters<typeof execute>) => {
+    if (asked[0] === "query-block-jobs") order.abort(new Error("the move was called off"));
+    return execute(...asked);
+  }) as typeof execute;
+  const to = { ...TO, disksPort: 2, roles: null };
+  await expect(handOverLive(guest, to, { ...control(order.signal), isContinued: true })).rejects.toThrow(
+    "was called off",
+  );
+  expect(commands).not.toContain("migrate-continue");
+  expect(commands).not.toContain("block-job-cancel");
+});
+
 test.each([
   ["a job that copies another disk", [{ device: "move-disk1", status: "ready", ready: true }]],
   ["a job that has not copied it yet", [{ device: "move-disk0", status: "running", ready: false }]],

@@ -129,10 +129,11 @@ export async function handOverLive(
         `the transfer of the guest's memory broke off: ${info["error-desc"] ?? info.status}`,
       );
     if (info.status === "pre-switchover") {
-      // The move may have been called off while QEMU answered. It has not passed its switch-over by itself, and must not be told to.
-      control.signal.throwIfAborted();
       // A move that was called off in part, or in the middle, has memory under way without its disks.
       if (!areComplete && to.disksPort !== null) await checkMirrors(guest, placesOf(guest, to).disks);
+      // The move may have been called off while QEMU answered. It has not passed its switch-over by itself, and must not be told to. A forced order may still
+      // continue it, for which its disks must still be copied, so this is the last moment.
+      control.signal.throwIfAborted();
       await endMirrors(guest, { isUnwanted: false });
       areComplete = true;
       await passSwitchOver(guest);
