@@ -87,7 +87,7 @@ const declaration = {
     consoleWeb: optional(directory, {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
-    imagesPath: optional(text(), {
+    imagesPath: optional(directory, {
       about:
         "directory for the data of uploaded images; images in the data directory by default. Images are queued until their data is uploaded, except with hosts that pretend to build and the default directory",
     }),

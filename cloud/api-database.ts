@@ -5,7 +5,7 @@ import { postgresUrl, singleHostUrls } from "../adapters/postgres/client/postgre
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { EmbeddedError, settingsErrorIfInUse } from "../adapters/postgres/embedded/embedded-error.ts";
 import { urlsOfEmbedded } from "../adapters/postgres/embedded/embedded-running.ts";
-import { text } from "../runtime/setting-kinds.ts";
+import { directory } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 
 /** Settings that say where the API database is. Commands that use it spread them into their declaration. */
@@ -13,7 +13,7 @@ export const apiDatabaseSettings = {
   databaseUrl: optional(postgresUrl, {
     about: "the API database; by default the embedded Postgres",
   }),
-  dataDir: setting(text(), { about: "data directory of the embedded Postgres", default: ".berth" }),
+  dataDir: setting(directory, { about: "data directory of the embedded Postgres", default: ".berth" }),
 };
 
 /** The API database, opened for the run of a command. */

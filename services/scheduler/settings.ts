@@ -56,7 +56,7 @@ export interface SchedulerSettings {
   readonly decisionsMax: number;
   /** Maximum number of placements per second whose decisions are kept. Refusals do not count against this limit. */
   readonly decisionsPerSecond: number;
-  /** So many placements that were not needed in quieter times may be kept at once, so that a burst keeps all of its decisions. */
+  /** What `decisionsPerSecond` allowed and nobody used is saved up to this number, so that a burst after a quiet time keeps all of its decisions. */
   readonly decisionsBurst: number;
   /** A kept decision is written within this time. A process that is killed loses those that wait. */
   readonly decisionFlushMs: number;

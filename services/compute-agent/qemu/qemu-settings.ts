@@ -39,7 +39,7 @@ export const qemuSettings = {
   imageCache: optional(directory, {
     about: "directory of the checked copies of images; otherwise _base in the instances path",
   }),
-  volumeDir: optional(text(), {
+  volumeDir: optional(directory, {
     about:
       "directory of the files of volumes, the same storage on all hosts of the cell; without it servers have no volumes",
   }),
