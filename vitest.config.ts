@@ -52,8 +52,10 @@ const globalSetup = ["test/rigs/databases-setup.ts"];
 // Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle: a worker uses about half a CPU, with
 // all the processes that its tests start. OpenStack's own services need the CPUs themselves.
 const maxWorkers = availableParallelism() + (process.env.BERTH_TEST_OPENSTACK === "true" ? 0 : 2);
+// Limits a condition that is polled for, as `eventually` does. Vitest's own limit is a second, for which a busy machine may let a process wait.
+const polling = { poll: { timeout: 30_000 } };
 /** For tests of whole clouds of processes. Others run beside them, so no test may expect the machine for itself. */
-const PATIENT = { pool, setupFiles, maxWorkers, testTimeout: 240_000, hookTimeout: 240_000 } as const;
+const PATIENT = { pool, setupFiles, maxWorkers, expect: polling, testTimeout: 240_000, hookTimeout: 240_000 } as const;
 /**
  * Long tests go through many steps, each of which has a deadline of its own, and take minutes of CPU in all. So this limit only ends a test
  * that hangs in a step without a deadline: on a slow or busy machine a test that takes 200 seconds elsewhere may need three times as long.
@@ -73,6 +75,7 @@ export default defineConfig({
           name: "parts",
           ...{ pool, setupFiles, globalSetup, maxWorkers },
           isolate,
+          expect: polling,
           include: PARTS,
           exclude: [...PROCESSES, ...LONG],
           // Limits conditions that never become true. No test asserts a duration.

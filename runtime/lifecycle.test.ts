@@ -42,7 +42,7 @@ test("prints ready only once it serves, closes on SIGTERM and ends with 0", asyn
   await Promise.resolve();
   expect(host.out).toBe("");
   started.resolve();
-  await vi.waitFor(() => expect(host.out).toBe("ready 127.0.0.1:1\n"));
+  await expect.poll(() => host.out).toBe("ready 127.0.0.1:1\n");
   host.emit("SIGTERM", "SIGTERM");
   expect(await exit).toBe(0);
   expect(close).toHaveBeenCalledOnce();
@@ -72,7 +72,7 @@ test("a port that another program has is a reason to name it, with what to do", 
 test("an unexpected error closes the service, which then exits with 1", async () => {
   const close = vi.fn(async () => undefined);
   const { host, exit } = run({ close });
-  await vi.waitFor(() => expect(host.out).toContain("ready"));
+  await expect.poll(() => host.out).toContain("ready");
   host.emit("unhandledRejection", new Error("bug"));
   host.emit("uncaughtException", new Error("what followed from it"));
   expect(await exit).toBe(1);
@@ -81,7 +81,7 @@ test("an unexpected error closes the service, which then exits with 1", async ()
 
 test("a service that cannot continue exits with 1", async () => {
   const { host, exit, context } = run({});
-  await vi.waitFor(() => expect(host.out).toContain("ready"));
+  await expect.poll(() => host.out).toContain("ready");
   context().fail(new Error("journal lost"));
   expect(await exit).toBe(1);
 });

@@ -13,7 +13,7 @@ function patient() {
   const patience = new Patience({ logger, isTransient: (error) => error instanceof Away, clock });
   /** Lets the current pause end. */
   const goOn = async (byMs = 5_000) => {
-    await vi.waitFor(() => expect(clock.pending).toBe(1));
+    await expect.poll(() => clock.pending).toBe(1);
     clock.advance(byMs);
   };
   return { patience, warn, clock, goOn };
@@ -41,15 +41,15 @@ test("asks until there is an answer, and logs this at first and then at interval
 });
 
 test("waits for the bus as well, unless it refuses this user", async () => {
-  const { patience, goOn } = patient();
+  const { patience, clock, goOn } = patient();
   let error: Error | null = new BusError("timeout", "tasks", "no connection");
   const work = async () => {
     if (error !== null) throw error;
   };
   const answer = patience.until("the bus", work);
-  await vi.waitFor(() => goOn());
+  await expect.poll(() => clock.pending).toBe(1);
   error = null;
-  await goOn().catch(() => undefined);
+  await goOn();
   await answer;
   error = new BusError("not-permitted", "tasks", "publish");
   await expect(patience.until("the bus", work)).rejects.toBe(error);
@@ -66,7 +66,7 @@ test("an error that waiting cannot solve rejects at once", async () => {
 test("a service that is closed while it waits gives up with the last error", async () => {
   const { patience, clock } = patient();
   const answer = patience.until("the database", async () => Promise.reject(new Away("refused")));
-  await vi.waitFor(() => expect(clock.pending).toBe(1));
+  await expect.poll(() => clock.pending).toBe(1);
   patience.giveUp();
   await expect(answer).rejects.toThrow("refused");
 });

@@ -27,9 +27,9 @@ test("tries until it succeeds, with a pause after each failure", async () => {
     random: () => 1,
     clock,
   });
-  await vi.waitFor(() => expect(clock.pending).toBe(1));
+  await expect.poll(() => clock.pending).toBe(1);
   clock.advance(100);
-  await vi.waitFor(() => expect(clock.pending).toBe(1));
+  await expect.poll(() => clock.pending).toBe(1);
   clock.advance(199);
   expect(clock.pending).toBe(1);
   clock.advance(1);
@@ -57,7 +57,7 @@ test("stops waiting when told to", async () => {
     clock,
     signal: stop.signal,
   });
-  await vi.waitFor(() => expect(clock.pending).toBe(1));
+  await expect.poll(() => clock.pending).toBe(1);
   stop.abort();
   await expect(result).rejects.toThrow("down");
   expect(clock.pending).toBe(0);

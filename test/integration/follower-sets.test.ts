@@ -6,7 +6,7 @@ import { treeOfReport } from "../../services/conductor/tree-of.ts";
 import { freshDatabase } from "../rigs/databases.ts";
 import { follow } from "./followed-cell.ts";
 
-const SEEN_MS = 20_000;
+const SEEN_MS = 30_000;
 
 test("a report whose providers have as many traits as they may makes a view store one set of traits for each provider", async () => {
   const database = await freshDatabase("cell");

@@ -4,7 +4,7 @@ import { ReplicationStream } from "../../adapters/postgres/follower/replication-
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { follow } from "./followed-cell.ts";
 
-const SEEN_MS = 20_000;
+const SEEN_MS = 30_000;
 let database: TestDatabase;
 
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { anyCommand, initialTrees, type LedgerCommand } from "../rigs/ledger-com
 import fc from "../rigs/property.ts";
 import { type Followed, follow, shownContent, shownProviders, storedContent } from "./followed-cell.ts";
 
-const SEEN_MS = 10_000;
+const SEEN_MS = 30_000;
 let database: TestDatabase;
 let client: pg.Client;
 let open: Followed[] = [];

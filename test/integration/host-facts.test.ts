@@ -39,7 +39,7 @@ interface Followed {
   readonly source: ViewSource;
 }
 
-const SEEN_MS = 10_000;
+const SEEN_MS = 30_000;
 const HYPERVISOR = { ...UNKNOWN_HYPERVISOR, type: "QEMU", version: 6_002_000, metrics: { "cpu.frequency": 2_000 } };
 const GROUP = { uuid: numbered(0xe, 1), policy: "soft-affinity", maxServerPerHost: 0 };
 
