@@ -1,7 +1,9 @@
-import { putCellRecord } from "../adapters/postgres/api/cell-records.ts";
+import { putCellRecord, readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
+import { claimCellNameAt } from "../adapters/postgres/schema/claim-cell-name.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
+import type { CellRecord } from "../core/stores/api/api-store.ts";
 import { boolean, urls } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../runtime/settings.ts";
 import { runCommand } from "./run-command.ts";
@@ -40,7 +42,9 @@ export function runCellAddCommand(argv: readonly string[]): Promise<number> {
         );
       }
       await migrate(api.url, "api");
+      requireOwnBus(name, settings.natsUrl, await readCellRecords(api.url));
       await migrate(cellUrl, "cell");
+      await claimCellNameAt(cellUrl, name);
       await putCellRecord(api.url, {
         name,
         databaseUrl: cellUrl,
@@ -52,5 +56,27 @@ export function runCellAddCommand(argv: readonly string[]): Promise<number> {
     } finally {
       await api.close();
     }
+  });
+}
+
+/**
+ * Refuses an account of NATS that another cell uses: the streams of all cells have the same names, so the cell added last would take those of
+ * the other one. Throws `SettingsError`.
+ */
+function requireOwnBus(name: string, natsUrl: string | null, cells: readonly CellRecord[]): void {
+  const accounts = new Set(accountsOf(natsUrl));
+  const other = cells.find((cell) => cell.name !== name && accountsOf(cell.natsUrl).some((one) => accounts.has(one)));
+  if (other === undefined) return;
+  throw new SettingsError(
+    `BERTH_NATS_URL (--nats-url) names the server and user of cell ${other.name}: give cell ${name} a NATS server or account of its own`,
+  );
+}
+
+/** The servers of a URL, each with its user but without the password. */
+function accountsOf(natsUrl: string | null): readonly string[] {
+  return (natsUrl?.split(",") ?? []).map((one) => {
+    const url = new URL(one);
+    url.password = "";
+    return url.href;
   });
 }

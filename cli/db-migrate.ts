@@ -1,5 +1,6 @@
 import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
+import { claimCellNameAt } from "../adapters/postgres/schema/claim-cell-name.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import type { DatabaseKind } from "../adapters/postgres/schema/schema-files.ts";
 import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
@@ -26,8 +27,10 @@ export function runDbMigrateCommand(argv: readonly string[]): Promise<number> {
     const api = await openApiDatabase(settings);
     try {
       await migrateAndTell(api.url, "api", "API database");
-      for (const cell of await readCellRecords(api.url))
+      for (const cell of await readCellRecords(api.url)) {
         await migrateAndTell(cell.databaseUrl, "cell", `cell ${cell.name}`);
+        await claimCellNameAt(cell.databaseUrl, cell.name);
+      }
       return 0;
     } finally {
       await api.close();

@@ -60,9 +60,16 @@ async function requireReachable(url: string): Promise<void> {
     const place = `${urls.map(({ host }) => host).join(",")}${urls[0]?.pathname ?? ""}`;
     const { message, code } = error as { readonly message?: string; readonly code?: string };
     throw new SettingsError(
-      `BERTH_DATABASE_URL (--database-url) names ${place}, which cannot be used: ${message || code}. Start that Postgres, or name another`,
+      `BERTH_DATABASE_URL (--database-url) names ${place}, which cannot be used: ${message || code}. ${adviceFor(code)}`,
     );
   }
+}
+
+/** What the operator can do, by the code of the error. The server itself answers with five characters. */
+function adviceFor(code: string | undefined): string {
+  if (code === "3D000") return "Create that database (`createdb`, or `create database` in SQL), or name another";
+  if (code?.startsWith("28")) return "Check the user and the password";
+  return "Start that Postgres, or name another";
 }
 
 /** A command that uses the database of another process must not create an empty one because a directory's name is mistyped. */

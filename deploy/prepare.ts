@@ -1,6 +1,7 @@
 import { createNatsBus } from "../adapters/nats/nats-bus.ts";
 import { apiStreams } from "../adapters/nats/streams.ts";
 import { putCellRecord, readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { claimCellNameAt } from "../adapters/postgres/schema/claim-cell-name.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 
 const BUS_UP_MS = 60_000;
@@ -32,6 +33,7 @@ async function prepare(): Promise<void> {
     const urls = { databaseUrl: given(`${prefix}_DATABASE_URL`), natsUrl: given(`${prefix}_NATS_URL`) };
     const cell = { name, ...urls, disabled: known.get(name)?.disabled ?? false };
     await migrate(cell.databaseUrl, "cell");
+    await claimCellNameAt(cell.databaseUrl, name);
     await putCellRecord(databaseUrl, cell);
     process.stdout.write(`${name} is ready\n`);
   }

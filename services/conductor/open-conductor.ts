@@ -9,6 +9,7 @@ import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-st
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
+import { claimCellName } from "../../adapters/postgres/schema/claim-cell-name.ts";
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
@@ -77,6 +78,7 @@ export async function openConductor(
       const pending = await patience.until("the cell's database", () => pendingMigrations(pool, "cell"));
       if (pending.length > 0)
         throw new Error(`the cell's database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+      await patience.until("the cell's database", () => claimCellName(pool, options.cell));
       await conductor.start();
     },
     close: closeOnce(async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { claimCellNameAt } from "../../adapters/postgres/schema/claim-cell-name.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");
@@ -133,6 +134,58 @@ test("refuses a cell whose database is the API tier's, and does not add it", asy
   expect(out.split("\n").map((line) => line.split("\t")[0])).not.toContain("c2");
 });
 
+test("refuses the database and the NATS account of another cell, also for a cell that exists, and changes no record", async () => {
+  const other = await freshDatabase("cell");
+  try {
+    const natsUrl = "nats://api-c1:secret@127.0.0.1:1";
+    const own = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
+    expect((await berth(["cell", "add", "c1"], { ...own, natsUrl })).code).toBe(0);
+    const sibling = { databaseUrl: api.url, cellDatabaseUrl: other.url };
+    expect((await berth(["cell", "add", "c3"], sibling)).code).toBe(0);
+    const before = (await berth(["cell", "list"], own)).out;
+    const ofOther = (owner: string, name: string) =>
+      `berth: this is the database of cell ${owner}, not of cell ${name}: check the name of the cell and the URL of its database\n`;
+    expect(await berth(["cell", "add", "c4"], own)).toEqual({ code: 1, out: "", err: ofOther("c1", "c4") });
+    expect(await berth(["cell", "add", "c3"], own)).toEqual({ code: 1, out: "", err: ofOther("c1", "c3") });
+    const sharedBus = await berth(["cell", "add", "c3"], {
+      ...sibling,
+      natsUrl: "nats://127.0.0.2:1,nats://api-c1:other@127.0.0.1:1",
+    });
+    expect(sharedBus).toMatchObject({
+      code: 2,
+      out: "",
+      err: expect.stringContaining("the server and user of cell c1"),
+    });
+    expect((await berth(["cell", "list"], own)).out).toBe(before);
+  } finally {
+    await other.drop();
+  }
+});
+
+test("a conductor does not start on the database of another cell", async () => {
+  const older = await freshDatabase("cell");
+  try {
+    await claimCellNameAt(older.url, "c1");
+    const urls = { cellDatabaseUrl: older.url, natsUrl: "nats://127.0.0.1:1" };
+    const end = await berth(["conductor", "--cell", "c2", "--listen", "127.0.0.1:0"], urls);
+    expect(end).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("this is the database of cell c1, not of cell c2"),
+    });
+  } finally {
+    await older.drop();
+  }
+});
+
+test("says that the API database must be created where its server has none of this name", async () => {
+  const url = new URL(api.url);
+  url.pathname = "/missing";
+  expect(await berth(["db", "migrate"], { databaseUrl: url.href })).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/"missing" does not exist\. Create that database .*, or name another\n$/),
+  });
+});
+
 test("ends with 2 and one line for wrong arguments", async () => {
   const badName = await berth(["cell", "add", "C 1"], { databaseUrl: api.url });
   expect(badName).toMatchObject({
@@ -149,9 +202,9 @@ test("ends with 2 and one line for wrong arguments", async () => {
 
 test("lists the guests that a cell's database has forgotten, has them destroyed, and records that it was restored", async () => {
   const urls = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
-  expect((await berth(["cell", "add", "c2"], urls)).code).toBe(0);
-  const empty = { code: 0, out: "no guests of cell c2 are in quarantine\n", err: "" };
-  expect(await berth(["cell", "quarantine", "c2"], urls)).toEqual(empty);
+  expect((await berth(["cell", "add", "c1"], urls)).code).toBe(0);
+  const empty = { code: 0, out: "no guests of cell c1 are in quarantine\n", err: "" };
+  expect(await berth(["cell", "quarantine", "c1"], urls)).toEqual(empty);
   const server = "00000000-0000-4000-8000-000000000001";
   await withClient(cell.url, (client) =>
     client.query(
@@ -160,20 +213,20 @@ test("lists the guests that a cell's database has forgotten, has them destroyed,
       [server],
     ),
   );
-  const listed = await berth(["cell", "quarantine", "c2"], urls);
+  const listed = await berth(["cell", "quarantine", "c1"], urls);
   expect(listed.out).toMatch(new RegExp(`^HOST .*\\nhost-1  ${server}  task/0   running  \\S+Z  nobody knows it\\n$`));
-  const other = await berth(["cell", "quarantine", "c2", "--destroy", "somebody"], urls);
+  const other = await berth(["cell", "quarantine", "c1", "--destroy", "somebody"], urls);
   expect([other.code, other.out]).toEqual([1, "0 guests will be destroyed when their hosts are compared next\n"]);
-  const destroyed = await berth(["cell", "quarantine", "c2", "--destroy", server], urls);
+  const destroyed = await berth(["cell", "quarantine", "c1", "--destroy", server], urls);
   expect([destroyed.code, destroyed.out]).toEqual([
     0,
     "1 guests will be destroyed when their hosts are compared next\n",
   ]);
-  expect((await berth(["cell", "quarantine", "c2"], urls)).out).toContain("to be destroyed");
+  expect((await berth(["cell", "quarantine", "c1"], urls)).out).toContain("to be destroyed");
   const incarnation = () =>
     withClient(cell.url, async (client) => (await client.query("select cell_incarnation() as now")).rows[0]?.now);
   const before = await incarnation();
-  const restored = await berth(["cell", "restored", "c2"], urls);
+  const restored = await berth(["cell", "restored", "c1"], urls);
   expect(restored.out).toContain(`is now incarnation ${await incarnation()}`);
   expect(await incarnation()).not.toBe(before);
   const unknown = await berth(["cell", "restored", "c9"], urls);

@@ -8,6 +8,8 @@ export type MigrateErrorCode =
   | "too-old"
   /** The database is of the other kind. */
   | "other-kind"
+  /** The database belongs to another cell. */
+  | "other-cell"
   /** A migration's file was changed after it was applied to this database. */
   | "changed"
   /** The server's PostgreSQL version is older than Berth supports. */

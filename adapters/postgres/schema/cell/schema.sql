@@ -223,6 +223,7 @@ create table incarnation (
   restored_at timestamp with time zone,
   timeline text default "left"(pg_walfile_name(pg_current_wal_lsn()), 8) not null,
   timeline_since timestamp with time zone,
+  cell_name text,
   constraint incarnation_only_row_check CHECK (only_row),
   constraint incarnation_pkey PRIMARY KEY (only_row)
 );
