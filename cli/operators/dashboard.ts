@@ -1,11 +1,10 @@
-import { request } from "undici";
-import { withoutTrailing } from "../../core/without-trailing.ts";
 import { integer } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { apiAddress } from "./api-address.ts";
 import { DashboardProxy } from "./dashboard-proxy.ts";
-import { OperatorsApiError, operatorSettings, unreachable } from "./operators-client.ts";
+import { operatorSettings } from "./operators-client.ts";
+import { requireDashboard } from "./require-dashboard.ts";
 
 const declaration = {
   command: "berth dashboard",
@@ -19,8 +18,6 @@ const declaration = {
     }),
   },
 };
-
-const ANSWER_MS = 60_000;
 
 /** `berth dashboard`: prints the address to open. Exit code 1 when the api does not answer or serves no dashboard. */
 export function runDashboardCommand(argv: readonly string[]): Promise<number> {
@@ -36,20 +33,4 @@ export function runDashboardCommand(argv: readonly string[]): Promise<number> {
     await proxy.close();
     return 0;
   });
-}
-
-/** Throws `OperatorsApiError` unless the api serves the page. */
-async function requireDashboard(apiUrl: string): Promise<void> {
-  const target = `${withoutTrailing(apiUrl, "/")}/dashboard`;
-  const options = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS };
-  const answer = await request(target, options).catch((error: unknown) => {
-    throw unreachable(target, error);
-  });
-  await answer.body.dump();
-  if (answer.statusCode === 200) return;
-  const why =
-    answer.statusCode === 404
-      ? "serves no dashboard: start it with BERTH_DASHBOARD=true (--dashboard)"
-      : `answers ${answer.statusCode} to GET /dashboard`;
-  throw new OperatorsApiError(String(answer.statusCode), `the api at ${new URL(target).origin} ${why}`);
 }

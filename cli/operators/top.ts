@@ -8,8 +8,10 @@ import {
   readLiveEvents,
 } from "../../services/api/dashboard/read-live-events.ts";
 import { runCommand } from "../run-command.ts";
+import { apiAddress } from "./api-address.ts";
 import { callOperatorsApi, OperatorsApiError, operatorSettings, streamOperatorsApi } from "./operators-client.ts";
 import { topText } from "./print-top.ts";
+import { requireDashboard } from "./require-dashboard.ts";
 import { TopScreen } from "./top-screen.ts";
 
 const declaration = {
@@ -39,6 +41,7 @@ const HOME_AND_CLEAR = "\u001b[H\u001b[J";
 /** `berth top`: needs an api that serves the dashboard. */
 export function runTopCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
+    await requireDashboard(apiAddress(settings));
     const { stdout } = process;
     const show = (held: HeldPicture, rates: LiveCounts | null): string =>
       topText(held, {

@@ -160,7 +160,7 @@ export class AgentEvents {
   treeRefused(host: string, reason: string): void {
     this.#logger.error(
       { host, reason },
-      "the cell refuses the resources that the host reports, for the given reason; the host stays down until a report is accepted",
+      "the cell refuses the resources that the host reports, for the given reason; until a report is accepted, a host that is up keeps its former resources, and another one stays down",
     );
   }
 

@@ -95,7 +95,7 @@ export class ConductorEvents {
   treeRefused(host: string, reason: string): void {
     this.#logger.error(
       { host, reason },
-      "a host's report of its resources was refused, for the given reason; the host stays down until a report is accepted",
+      "a host's report of its resources was refused, for the given reason; until a report is accepted, a host that is up keeps its former resources, and another one stays down",
     );
   }
 

@@ -90,10 +90,14 @@ test("accepts a report as the tree of the agent", () => {
 
 test.each([
   ["no UUID", report({}, "h1"), "is not a UUID"],
-  ["a total of nothing", report({ total: 0 }), "out of range"],
-  ["a fraction", report({ maxUnit: 1.5 }), "out of range"],
-  ["more reserved than there is", report({ reserved: 9 }), "out of range"],
-  ["a ratio of zero", report({ allocationRatio: 0 }), "out of range"],
+  ["a total of nothing", report({ total: 0 }), "the inventory of VCPU is out of range: total is 0"],
+  ["a fraction", report({ maxUnit: 1.5 }), "max_unit is 1.5"],
+  [
+    "more reserved than there is",
+    report({ reserved: 9 }),
+    "reserved is 9, and must be an integer from 0 to the total, 8",
+  ],
+  ["a ratio of zero", report({ allocationRatio: 0 }), "allocation_ratio is 0"],
   ["a ratio with which no capacity can be computed", report({ allocationRatio: 1e300 }), "out of range"],
   ["a total that no database keeps", report({ total: 2 ** 31 }), "out of range"],
   ["a negative total", report({ total: -8 }), "out of range"],

@@ -46,8 +46,9 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
     if (!UUID.test(provider.uuid))
       return { refused: `provider ${provider.name}: ${shown(provider.uuid)} is not a UUID` };
     for (const [name, inventory] of Object.entries(provider.inventories)) {
-      if (!isSound(inventory))
-        return { refused: `provider ${provider.name}: the inventory of ${name} is out of range` };
+      const fault = faultOf(inventory);
+      if (fault !== null)
+        return { refused: `provider ${provider.name}: the inventory of ${name} is out of range: ${fault}` };
     }
   }
   const root = report.providers.find(({ uuid }) => uuid === report.rootProvider);
@@ -161,16 +162,17 @@ export function whyNotBesideNeutron({ host, providers }: TreeReport): string | n
   return null;
 }
 
-/** Whether the values are within the Placement API's limits for an inventory. */
-function isSound(inventory: InventoryReport): boolean {
+/** Which value is not within the Placement API's limits for an inventory, in the words of a hosts file. Null if all are. */
+function faultOf(inventory: InventoryReport): string | null {
   const { total, reserved, minUnit, maxUnit, stepSize, allocationRatio } = inventory;
-  const counts = [total, reserved, minUnit, maxUnit, stepSize].every(
-    (count) => Number.isInteger(count) && count <= INT_MAX,
-  );
-  const positive = total >= 1 && minUnit >= 1 && maxUnit >= 1 && stepSize >= 1;
-  return (
-    counts && positive && reserved >= 0 && reserved <= total && allocationRatio > 0 && allocationRatio <= RATIO_MAX
-  );
+  const positive = { total, min_unit: minUnit, max_unit: maxUnit, step_size: stepSize };
+  const isCount = (count: number, min: number) => Number.isInteger(count) && count >= min && count <= INT_MAX;
+  for (const [field, count] of Object.entries(positive))
+    if (!isCount(count, 1)) return `${field} is ${count}, and must be an integer from 1 to ${INT_MAX}`;
+  if (!isCount(reserved, 0) || reserved > total)
+    return `reserved is ${reserved}, and must be an integer from 0 to the total, ${total}`;
+  if (allocationRatio > 0 && allocationRatio <= RATIO_MAX) return null;
+  return `allocation_ratio is ${allocationRatio}, and must be above 0 and at most ${RATIO_MAX}`;
 }
 
 /**
