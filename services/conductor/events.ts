@@ -13,6 +13,8 @@ import type { MessageMisfit } from "./message-clock.ts";
 /** A fault that hits many tasks at once is logged at most once in this time. Every occurrence is counted. */
 const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
+const GUESTS_MISSING =
+  "servers should have a guest on this host, but the host does not have it: look for their disks there; if a disk is lost, delete the server, or evacuate it while the host is forced down";
 /** How long the streams of a cell may be missing before that is a warning, and how often one is logged while messages cannot be read. */
 const STREAMS_AWAITED_MS = 30_000;
 const UNREAD_LOG_MS = 60_000;
@@ -155,12 +157,11 @@ export class ConductorEvents {
     this.#logger.warn({ server: serverUuid, host, file }, meaning);
   }
 
-  guestMissing(serverUuid: string, host: string, status: string): void {
-    this.#metrics.missing.inc();
-    this.#logger.error(
-      { server: serverUuid, host, status },
-      "a server should have a guest on this host, but the host does not have it: look for its disk there; if the disk is lost, rebuild or delete the server",
-    );
+  guestsMissing(host: string, servers: readonly string[]): void {
+    this.#metrics.missing.inc(servers.length);
+    const log = () =>
+      this.#logger.error({ host, servers: servers.slice(0, 20), count: servers.length }, GUESTS_MISSING);
+    this.#nowAndThen(`missing on ${host}`, log, HELD_UP_LOG_MS);
   }
 
   comparisonFailed(error: unknown): void {

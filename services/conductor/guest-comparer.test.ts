@@ -37,7 +37,9 @@ function setUp(unknownDestroysPerMinute = 10) {
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
   const registry = new Registry();
-  const events = new ConductorEvents({ logger: pino({ level: "silent" }), registry, clock, taskCount: () => 0 });
+  const errors: string[] = [];
+  const logger = pino({ level: "error" }, { write: (line) => void errors.push(line) });
+  const events = new ConductorEvents({ logger, registry, clock, taskCount: () => 0 });
   const stop = new AbortController().signal;
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
   const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute } });
@@ -65,7 +67,7 @@ function setUp(unknownDestroysPerMinute = 10) {
     close: () => {},
   };
   const connection: AgentConnection = { agentId: "a", arrival: 1, stream, hosts: new Map() };
-  return { ledger, store, registry, comparer, sent, connection };
+  return { clock, errors, ledger, store, registry, comparer, sent, connection };
 }
 
 function hostRequestOf(message: ConductorMessage | undefined): number {
@@ -107,6 +109,17 @@ test("a missing guest is not reported while a delete that removed it is open, an
   expect(await missing()).toBe(1);
 });
 
+test("the missing guests of a host are counted at each comparison, but logged twice a minute at most", async () => {
+  const { clock, errors, boot, compareEmpty, missing } = booting();
+  await boot();
+  for (let second = 0; second < 3; second += 1) await compareEmpty("host-0");
+  expect(await missing()).toBe(3);
+  expect(errors.map((line) => JSON.parse(line))).toMatchObject([{ host: "host-0", servers: [serverId(1)], count: 1 }]);
+  await clock.advance(30_000);
+  await compareEmpty("host-0");
+  expect(errors).toHaveLength(2);
+});
+
 test("counts unknown guests that wait for their turn until they are gone or their host is lost", async () => {
   const { registry, comparer, sent, connection: bare } = setUp(0);
   const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
@@ -145,7 +158,7 @@ test("counts unknown guests that wait for their turn until they are gone or thei
 
 /** Sets up two hosts whose agent reports no guests. `boot` makes server 1 ACTIVE on the first host. */
 function booting() {
-  const { ledger, store, registry, comparer, sent, connection } = setUp();
+  const { clock, errors, ledger, store, registry, comparer, sent, connection } = setUp();
   const missing = async () =>
     (await registry.getSingleMetric("berth_conductor_guests_missing_total")?.get())?.values[0]?.value;
   let questions = 0;
@@ -164,7 +177,7 @@ function booting() {
     const tenure = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
     expect(await store.commitActive([tenure])).toEqual([{ kind: "committed" }]);
   };
-  return { store, boot, compareEmpty, missing, comparer, connection, sent };
+  return { clock, errors, store, boot, compareEmpty, missing, comparer, connection, sent };
 }
 
 /** Sets up a host whose agent knows this incarnation of the database. `told` has the messages to the agent. */

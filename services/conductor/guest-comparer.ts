@@ -164,12 +164,14 @@ export class GuestComparer {
       guests.map(({ serverUuid }) => serverUuid),
     );
     const known = new Set(guests.map((guest) => guest.attemptId));
+    const missing: string[] = [];
     for (const { status, busy, attemptId, serverUuid } of residents) {
       if (!shouldExist(status) || busy || known.has(attemptId ?? "")) continue;
       const [now] = await this.#commits.insist("servers", () => this.#store.servers([serverUuid]));
       if (now?.host === host && now.attemptId === attemptId && shouldExist(now.status) && now.taskState === null)
-        this.#events.guestMissing(serverUuid, host, now.status);
+        missing.push(serverUuid);
     }
+    if (missing.length > 0) this.#events.guestsMissing(host, missing);
   }
 
   /** Releases only what was held before the host was asked, because a guest with a later hold may not have been there yet. */
