@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeOwnedDir } from "../runtime/owned-dir.ts";
@@ -31,6 +31,17 @@ describe("make-secrets", () => {
     const again = makeSecrets(1);
     expect(again).toMatchObject({ status: 0, states: ["kept"] });
     expect(again.lines).toHaveLength(first.lines.length);
+  });
+
+  test("says in one line that the key of an authority is missing, which a certificate needs", () => {
+    makeSecrets(1);
+    rmSync(join(dir, "cell1-ca-key.pem"));
+    for (const file of readdirSync(dir).filter((name) => /^cell1-(?!ca)/.test(name))) rmSync(join(dir, file));
+    const { status, stderr } = makeSecrets(1);
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^make-secrets: cell1-ca-key\.pem is missing, .*\(of berth certs\)\n$/),
+    ]);
   });
 
   test("names certificates that expire soon and are of no cell of the call, and fails", async () => {

@@ -46,6 +46,7 @@ test.each([
 
 test.each([
   ["a short one", { keyName: "web" }],
+  ["one behind an early field of more than 127 bytes", { keyName: "web", name: "n".repeat(200) }],
   ["a long one behind a long description", { keyName: "ü".repeat(255), description: "d".repeat(255) }],
   ["one between other late fields", { keyName: "web", tags: ["a", "b"], userData: "x".repeat(60_000), launchIndex: 7 }],
 ])("the key of a spec is found: %s", async (_title, fields) => {
