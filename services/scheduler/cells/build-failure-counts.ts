@@ -18,8 +18,10 @@ export class BuildFailureCounts {
   }
 
   async refresh(): Promise<void> {
+    const failures = await this.#softState.buildFailures();
+    if (failures.size === 0 && this.#byCell?.size === 0) return;
     const byCell = new Map<string, Map<string, number>>();
-    for (const [key, count] of await this.#softState.buildFailures()) {
+    for (const [key, count] of failures) {
       const slash = key.indexOf("/");
       const cell = key.slice(0, slash);
       const hosts = byCell.get(cell) ?? new Map<string, number>();
