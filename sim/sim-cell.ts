@@ -9,6 +9,7 @@ import { capacityOf } from "../core/ledger/model.ts";
 import type { RowChange } from "../core/ledger/row-change.ts";
 import { destinationOf, factsOf } from "../core/tasks/operation-facts.ts";
 import { attemptIdOf, type Server } from "../core/tasks/server.ts";
+import type { FakeGuest } from "../services/compute-agent/fake-guest.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
@@ -150,18 +151,21 @@ export class SimCell {
 
   /** Everything that an audit reads from a cell, as it is now. It must be read before the world goes on, since the ledger's rows are no copies. */
   facts(): CellReading {
+    const facts = this.copyFacts();
     const runningGuests = new Map<string, RunningGuest[]>();
-    for (const hosts of this.#hosts) {
-      for (const { name } of hosts.hosts) runningGuests.set(name, []);
-      for (const { host, guest } of hosts.running()) runningGuests.get(host)?.push(guest);
+    for (const [host, guests] of facts.copies) {
+      runningGuests.set(
+        host,
+        guests.filter(({ running }) => running),
+      );
     }
     const kept = this.#ledger.reports.kept();
-    return { ...this.copyFacts(), ledger: this.#ledger.present(), kept, runningGuests };
+    return { ...facts, ledger: this.#ledger.present(), kept, runningGuests };
   }
 
   /** The present input of the audit of law 6. */
   copyFacts() {
-    const copies = new Map<string, RunningGuest[]>();
+    const copies = new Map<string, FakeGuest[]>();
     for (const hosts of this.#hosts) {
       for (const { name } of hosts.hosts) copies.set(name, []);
       for (const guest of hosts.guests()) copies.get(guest.host)?.push(guest);
@@ -176,7 +180,7 @@ export class SimCell {
 
   /** The guests of the server on any host. */
   copiesOf(serverUuid: string): CopyOfServer[] {
-    return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
+    return this.#hosts.flatMap((hosts) => hosts.guestsOf(serverUuid));
   }
 
   /** The guests on all hosts, with the volumes that they have. */
@@ -227,12 +231,7 @@ export class SimCell {
 
   /** Hosts on which the server runs now. */
   homesOf(serverUuid: string): string[] {
-    return this.#hosts.flatMap((hosts) =>
-      hosts
-        .running()
-        .filter(({ guest }) => guest.serverUuid === serverUuid)
-        .map(({ host }) => host),
-    );
+    return this.copiesOf(serverUuid).flatMap(({ host, running }) => (running ? [host] : []));
   }
 
   /** Cuts the power of the hosts that an agent carries, and returns their names. */
