@@ -81,6 +81,7 @@ export async function simulate(options: SimOptions): Promise<SimResult> {
   } finally {
     restoreRoutes();
     giveBack();
+    world.clock.end();
   }
 }
 
