@@ -269,6 +269,21 @@ test.each([
   expect(compared().at(-1)).toEqual({ host: "host-0", incarnation: "memory/1" });
 });
 
+test("a guest in quarantine is forgotten when it is gone from its host, and until then nothing is written", async () => {
+  const { comparer, connection, store, answer } = knowing("memory/former");
+  const keep = vi.spyOn(store, "keepQuarantined");
+  const comparison = async (query: number, guests: readonly number[]) => {
+    const compared = comparer.compare(connection, "host-0");
+    await answer(query, guests);
+    await compared;
+    return (await store.quarantine.quarantined()).map(({ serverUuid }) => serverUuid);
+  };
+  expect(await comparison(1, [1])).toEqual([serverId(1)]);
+  expect(await comparison(2, [1])).toEqual([serverId(1)]);
+  expect(keep).not.toHaveBeenCalled();
+  expect(await comparison(3, [])).toEqual([]);
+});
+
 test("keeps a running guest that the database forgot in a failover between the hello and its reading", async () => {
   const { comparer, connection, store, answer } = knowing("memory/0");
   // The hello is older than the guest, which the failover loses.
