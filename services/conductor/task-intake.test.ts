@@ -68,7 +68,12 @@ describe("a task that its message tells", () => {
         },
       },
       ...{ store: { sweepTasks: async () => [] }, releaser: { resting: () => [] } },
-      events: { toldUnusable() {}, clocksDiffer() {} },
+      events: {
+        toldUnusable(reason: string) {
+          done.unusable = reason;
+        },
+        clocksDiffer() {},
+      },
       commits: {
         take: async (id: string) => {
           done.taken = id;
@@ -101,12 +106,28 @@ describe("a task that its message tells", () => {
   });
 
   test.each([
-    ["the message has waited for long, so that a sweep may have it soon", { storedAtMs: NOW_MS - 501 }, true],
-    ["the clock of NATS is ahead, so that nobody knows how long it has waited", { storedAtMs: NOW_MS + 501 }, true],
-    ["the message is delivered again, since another conductor may have begun it", { deliveries: 2 }, false],
-    ["the message is a signal", { headers: { [taskSignalHeader]: "1" } }, false],
-  ])("is taken when %s", async (_, message, isFirst) => {
-    expect(await doneWith(message)).toEqual({ taken: task.id, isFirst });
+    ["the message has waited for long, so that a sweep may have it soon", { storedAtMs: NOW_MS - 501 }, true, "old"],
+    [
+      "the clock of NATS is ahead, so that nobody knows how long it has waited",
+      { storedAtMs: NOW_MS + 501 },
+      true,
+      "future",
+    ],
+    [
+      "the message is delivered again, since another conductor may have begun it",
+      { deliveries: 2, storedAtMs: NOW_MS - 501 },
+      false,
+      undefined,
+    ],
+    ["the message is a signal", { headers: { [taskSignalHeader]: "1" } }, false, undefined],
+    [
+      "the message only names it, whatever its age",
+      { data: TaskNotice.encode(TaskNotice.fromPartial({ id: task.id })).finish(), storedAtMs: NOW_MS - 501 },
+      true,
+      undefined,
+    ],
+  ])("is taken when %s", async (_, message, isFirst, unusable) => {
+    expect(await doneWith(message)).toEqual({ taken: task.id, isFirst, unusable });
   });
 
   test("is taken, as one that nobody has begun, when it cannot be begun here", async () => {
