@@ -1,5 +1,6 @@
 import { healOrphan } from "../adapters/postgres/audit/heal-orphan.ts";
 import { healRequest } from "../adapters/postgres/audit/heal-request.ts";
+import { healUnasked } from "../adapters/postgres/audit/heal-unasked.ts";
 import { healUsed } from "../adapters/postgres/audit/heal-used.ts";
 import type { Healing, HealOutcome } from "../core/audit/healing.ts";
 import type { FoundViolation } from "../core/audit/violation.ts";
@@ -42,6 +43,8 @@ async function healOne(
       };
     case "request":
       return healRequest({ apiUrl, cells }, subject.serverUuid, isDryRun);
+    case "unasked":
+      return healUnasked(apiUrl, subject, isDryRun);
     case "consumer":
     case "inventory": {
       const url = cellUrl(subject.cell);

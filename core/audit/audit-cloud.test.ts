@@ -237,10 +237,10 @@ describe("law 5", () => {
     ["assigned to a cell that does not have it", request({ serverUuid: "s2" })],
     ["cancelled and still there", request({ state: "cancelled" })],
   ])("reports a request that is %s, once that has lasted", (_title, lost) => {
-    expect(found(cloud([cell()], [lost]))).toEqual([
+    expect(found(cloud([cell()], [request(), lost]))).toEqual([
       `5: an accepted request has not ended, and no process works on it (server ${lost.serverUuid})`,
     ]);
-    expect(found(cloud([cell()], [{ ...lost, untouchedMs: 1_000 }]))).toEqual([]);
+    expect(found(cloud([cell()], [request(), { ...lost, untouchedMs: 1_000 }]))).toEqual([]);
   });
 
   it.each([
@@ -248,10 +248,10 @@ describe("law 5", () => {
     ["cancelled", request({ state: "cancelled" })],
   ])("reports a request that stays %s although it is touched repeatedly", (_title, lively) => {
     const turning = { ...lively, untouchedMs: 1_000, pendingMs: 16 * 60_000 };
-    expect(found(cloud([cell()], [turning]))).toEqual([
+    expect(found(cloud([cell()], [request(), turning]))).toEqual([
       `5: a request is touched again and again but does not end (server ${lively.serverUuid})`,
     ]);
-    expect(found(cloud([cell()], [{ ...turning, pendingMs: 14 * 60_000 }]))).toEqual([]);
+    expect(found(cloud([cell()], [request(), { ...turning, pendingMs: 14 * 60_000 }]))).toEqual([]);
     expect(
       found(
         cloud(

@@ -63,3 +63,31 @@ describe("a request whose server another cell has", () => {
     expect(check({}, [cell("c2", [])])).toMatchObject([{ proof: expect.stringMatching(/cell c2 does not have it$/) }]);
   });
 });
+
+describe("a server that lives in its cell", () => {
+  const what = "a server lives in its cell, and no request asks for it";
+  const living = (change: Partial<AuditedServer> = {}) => [cell("c1", [{ ...SERVER, ...change }])];
+
+  it.each<[string, Partial<AuditedRequest>]>([
+    ["deleted, as after a restore of the cell", { state: "deleted", cell: "c1" }],
+    ["failed", { state: "failed", cell: "c1" }],
+    ["missing, as after a restore of the API database", { serverUuid: "s2", state: "failed" }],
+  ])("is reported with its cell if its request is %s, once that has lasted", (_title, request) => {
+    expect(check(request, living())).toEqual([
+      {
+        ...{ law: 5, what, where: "cell c1, server s1" },
+        proof: "ACTIVE, unchanged for 60 s; its request has failed, is deleted, or is missing",
+        subject: { kind: "unasked", cell: "c1", serverUuid: "s1" },
+      },
+    ]);
+    expect(check(request, living({ unchangedMs: 1_000 }))).toEqual([]);
+  });
+
+  it("is not reported while a request asks for it or for its deletion, or when it has ended or is ending", () => {
+    for (const state of ["accepted", "dispatched", "cancelled"] as const)
+      expect(check({ state, cell: "c1" }, living()).filter((violation) => violation.what === what)).toEqual([]);
+    const deleted = { state: "deleted", cell: "c1" } as const;
+    expect(check(deleted, living({ status: "DELETED", host: null }))).toEqual([]);
+    expect(check(deleted, living({ taskState: "deleting" }))).not.toContainEqual(expect.objectContaining({ what }));
+  });
+});

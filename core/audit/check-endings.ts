@@ -20,8 +20,34 @@ export function checkEndings(facts: CloudFacts, patienceMs: number): Violation[]
     ...checkTasks(cell, patienceMs),
     ...checkWaits(cell, patienceMs),
   ]);
-  if (facts.api !== null) violations.push(...checkRequests(facts, facts.api.requests, patienceMs));
+  if (facts.api !== null) {
+    violations.push(...checkRequests(facts, facts.api.requests, patienceMs));
+    violations.push(...checkUnasked(facts, facts.api.requests, patienceMs));
+  }
   return violations;
+}
+
+/**
+ * Checks that a request asks for each server that lives. None does when its cell was restored to a moment before its deletion, or the API database to one before its
+ * creation. Users do not see such a server, and it holds its resources.
+ */
+function checkUnasked(facts: CloudFacts, requests: readonly AuditedRequest[], patienceMs: number): Violation[] {
+  const asked = new Set(
+    requests.flatMap(({ serverUuid, state }) => (state === "deleted" || state === "failed" ? [] : serverUuid)),
+  );
+  return facts.cells.flatMap(({ cell, servers }) =>
+    servers.flatMap(({ uuid, status, taskState, unchangedMs }) => {
+      // A server whose deletion is under way ends soon, and its task is checked.
+      if (status === "DELETED" || taskState === "deleting" || asked.has(uuid) || unchangedMs <= patienceMs) return [];
+      return {
+        law: 5 as const,
+        what: "a server lives in its cell, and no request asks for it",
+        where: `cell ${cell}, server ${uuid}`,
+        proof: `${status}, unchanged for ${Math.round(unchangedMs / 1000)} s; its request has failed, is deleted, or is missing`,
+        subject: { kind: "unasked" as const, cell, serverUuid: uuid },
+      };
+    }),
+  );
 }
 
 function checkServers(facts: CellReading): Violation[] {

@@ -31,6 +31,7 @@ export type ViolationSubject =
   | { readonly kind: "consumer"; readonly cell: string; readonly uuid: string }
   | { readonly kind: "inventory"; readonly cell: string; readonly provider: string; readonly resourceClass: string }
   | { readonly kind: "request"; readonly serverUuid: string }
+  | { readonly kind: "unasked"; readonly cell: string; readonly serverUuid: string }
   | { readonly kind: "guest"; readonly cell: string; readonly host: string; readonly serverUuid: string };
 
 /** A violation that is confirmed or was read from the change feed, and so is not just work in flight. */

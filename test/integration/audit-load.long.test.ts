@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
@@ -97,7 +97,44 @@ describe("an audit of a running cloud", () => {
     expect(healing?.outcome.kind).toBe("healed");
     await eventually("the server", () => hasHome(cloud, serverId(1)), { everyMs: 100, withinMs: 60_000 });
   });
+
+  test("a server that a restored cell has again although it was deleted is deleted by the healing", async () => {
+    const server = { name: "web", flavorRef: "small", networks: "none", imageRef: "" };
+    const created = await call<{ readonly server: { readonly id: string } }>("POST", "/servers", { server });
+    const id = created?.server.id ?? "";
+    const slow = { everyMs: 50, withinMs: 60_000 };
+    await eventually("the build", async () => (await statusOf(id)) === "ACTIVE", slow);
+    const pool = createPool({ url: cloud.databaseUrl, applicationName: "audit test" });
+    onTestFinished(() => pool.end());
+    // The rows are those after a delete, and the cell's those before it.
+    await pool.query("update requests set state = 'deleted', gone = true where server_uuid = $1", [id]);
+    expect(await statusOf(id)).toBe("gone");
+    const audited = { apiUrl: cloud.databaseUrl, cells: cloud.cells };
+    const audit = () => auditTwice({ ...audited, conductorSettings: conductorSettingNames, pauseMs: 0, patienceMs: 0 });
+    const { violations } = await audit();
+    expect(violations).toMatchObject([
+      { what: "a server lives in its cell, and no request asks for it", where: expect.stringContaining(id) },
+    ]);
+    const heal = async (isDryRun: boolean) => (await healViolations(audited, violations, isDryRun))[0]?.outcome;
+    expect(await heal(true)).toMatchObject({ kind: "healed" });
+    expect((await audit()).violations).toHaveLength(1);
+    const [{ cell }] = (await pool.query("select cell from requests where server_uuid = $1", [id])).rows;
+    await pool.query("update requests set cell = 'elsewhere' where server_uuid = $1", [id]);
+    expect(await heal(false)).toMatchObject({ kind: "left", why: expect.stringContaining("cell elsewhere") });
+    await pool.query("update requests set cell = $2 where server_uuid = $1", [id, cell]);
+    expect(await heal(false)).toMatchObject({ kind: "healed", before: "deleted" });
+    await eventually("the guest's end", async () => !(await hasHome(cloud, id)), slow);
+    await eventually("a clean audit", async () => (await audit()).violations.length === 0, slow);
+    const gone = violations.map((violation) => ({
+      ...violation,
+      subject: unasked("ffffffff-ffff-4fff-bfff-ffffffffffff"),
+    }));
+    const [unknown] = await healViolations(audited, gone, false);
+    expect(unknown?.outcome).toMatchObject({ kind: "left", why: expect.stringContaining("does not know it") });
+  });
 });
+
+const unasked = (serverUuid: string) => ({ kind: "unasked" as const, cell: "cell-1", serverUuid });
 
 /** Whether exactly one host runs the server. */
 async function hasHome(cloud: TestCloud, uuid: string): Promise<boolean> {

@@ -97,6 +97,7 @@ it("finds the same in slices of any size as in one reading of everything", async
     "4: a guest runs outside its server's home",
     "4: a server lives in two cells",
     "5: a server is ACTIVE and runs nowhere",
+    "5: a server lives in its cell, and no request asks for it",
     "5: a server waits for a task that does not exist",
     "5: an accepted request has not ended, and no process works on it",
     "5: no conductor works on a build task",
