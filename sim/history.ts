@@ -3,8 +3,6 @@ import type { Clock } from "../runtime/clock.ts";
 
 /** Number of lines kept when the whole history is not wanted, for a report to show around a violation. */
 const KEPT = 400;
-/** Lines are hashed together, because a call of the hash costs more than a line of it. */
-const HASHED_TOGETHER = 64;
 
 /** The events of a simulated world, one JSON object on each line. The same seed gives the same lines, byte for byte. */
 export class History {
@@ -12,8 +10,6 @@ export class History {
   readonly #whole: boolean;
   readonly #hash = createHash("sha256");
   #lines: string[] = [];
-  /** The last lines, which are not in the hash yet. */
-  #unhashed: string[] = [];
 
   /** `whole` keeps every line instead of only the last ones. */
   constructor(clock: Clock, whole: boolean) {
@@ -27,8 +23,7 @@ export class History {
 
   /** Adds a finished line; loggers write here. */
   write(line: string): void {
-    this.#unhashed.push(line);
-    if (this.#unhashed.length === HASHED_TOGETHER) this.#hashAll();
+    this.#hash.update(line);
     this.#lines.push(line);
     if (!this.#whole && this.#lines.length > KEPT * 2) this.#lines = this.#lines.slice(-KEPT);
   }
@@ -40,13 +35,7 @@ export class History {
 
   /** SHA-256 over all lines so far. */
   digest(): string {
-    this.#hashAll();
     return this.#hash.copy().digest("hex");
-  }
-
-  #hashAll(): void {
-    this.#hash.update(this.#unhashed.join(""));
-    this.#unhashed = [];
   }
 }
 

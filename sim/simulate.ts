@@ -81,7 +81,6 @@ export async function simulate(options: SimOptions): Promise<SimResult> {
   } finally {
     restoreRoutes();
     giveBack();
-    world.clock.end();
   }
 }
 

@@ -35,8 +35,6 @@ export class VirtualClock implements Clock {
   #order = 0;
   /** A binary heap by time and order. */
   readonly #heap: Due[] = [];
-  /** The time of each timer in the heap. Most comparisons end here, without a look at the timers, which lie anywhere in memory. */
-  #times = new Float64Array(256);
 
   constructor(startMs: number) {
     this.#startMs = startMs;
@@ -85,60 +83,35 @@ export class VirtualClock implements Clock {
     this.#push(due);
   }
 
-  /** Forgets all timers. What they would have called would otherwise stay in memory for as long as anybody knows this clock. */
-  end(): void {
-    this.#heap.length = 0;
-  }
-
   #push(due: Due): void {
     const heap = this.#heap;
-    const { atMs } = due;
     let at = heap.push(due) - 1;
-    if (at === this.#times.length) this.#grow();
-    const times = this.#times;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      const parentMs = times[parent]!;
-      if (atMs > parentMs || (atMs === parentMs && due.order > heap[parent]!.order)) break;
+      if (!isBefore(due, heap[parent]!)) break;
       heap[at] = heap[parent]!;
-      times[at] = parentMs;
       at = parent;
     }
     heap[at] = due;
-    times[at] = atMs;
-  }
-
-  #grow(): void {
-    const times = new Float64Array(this.#times.length * 2);
-    times.set(this.#times);
-    this.#times = times;
   }
 
   #pop(): void {
     const heap = this.#heap;
-    const times = this.#times;
     const last = heap.pop()!;
-    const { length } = heap;
-    const lastMs = times[length]!;
-    if (length === 0) return;
+    if (heap.length === 0) return;
     let at = 0;
     for (;;) {
       let child = at * 2 + 1;
-      if (child >= length) break;
-      let childMs = times[child]!;
-      if (child + 1 < length) {
-        const otherMs = times[child + 1]!;
-        if (otherMs < childMs || (otherMs === childMs && heap[child + 1]!.order < heap[child]!.order)) {
-          child += 1;
-          childMs = otherMs;
-        }
-      }
-      if (childMs > lastMs || (childMs === lastMs && heap[child]!.order > last.order)) break;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child += 1;
+      if (!isBefore(heap[child]!, last)) break;
       heap[at] = heap[child]!;
-      times[at] = childMs;
       at = child;
     }
     heap[at] = last;
-    times[at] = lastMs;
   }
+}
+
+function isBefore(a: Due, b: Due): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
