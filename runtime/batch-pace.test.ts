@@ -46,6 +46,13 @@ test("one batch that takes very long, like the first one after a pause or one th
   expect(spacingsAfter(pace, [60, 60], 120_000)).toEqual([0, 150]);
 });
 
+test("with a busy database, slow batches between faster ones keep the spacing", () => {
+  const pace = new BatchPace(10, 150);
+  spacingsAfter(pace, [1, 1, 1, 20, 20, 20, 20]);
+  const spacings = spacingsAfter(pace, [4, 20, 4, 20, 4, 20, 4, 20, 4, 20], 5_000);
+  expect(Math.min(...spacings)).toBeGreaterThanOrEqual(50);
+});
+
 test("a fast batch is forgotten after two minutes, so that a database which became slower for good counts as calm again", () => {
   const pace = new BatchPace(10, 150);
   spacingsAfter(pace, [1, 1, 1]);

@@ -48,12 +48,13 @@ export class BatchPace {
   }
 
   /**
-   * Records that a batch took this long. `nowMs` is the time of a clock that never goes back. Of two batches in a row, the shorter time counts: a single slow
-   * one says little of how busy the database is, as it may have opened a connection or have met a checkpoint.
+   * Records that a batch took this long. `nowMs` is the time of a clock that never goes back. As long as batches are not spaced out, the shorter time of two in a
+   * row counts: a single slow one says little of how busy the database is, as it may have opened a connection or have met a checkpoint. With a busy database each
+   * one counts as it is, since the shorter ones alone would make the database seem less busy than it is.
    */
   took(tookMs: number, nowMs: number): void {
     const isAfterPause = nowMs - this.#lastMs > STALE_MS;
-    const countedMs = Math.min(tookMs, this.#lastTookMs);
+    const countedMs = this.spacingMsAt(nowMs) > 0 ? tookMs : Math.min(tookMs, this.#lastTookMs);
     const before = this.#tookMs;
     if (isAfterPause) this.#tookMs = null;
     else this.#tookMs = before === null ? countedMs : before + (countedMs - before) * LAST_SHARE;
