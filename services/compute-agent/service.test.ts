@@ -375,9 +375,8 @@ describe("an agent", () => {
     await agent.close();
     const removed = Promise.withResolvers<void>();
     class Slow extends FakeDriver {
-      override async destroy(...guest: Parameters<FakeDriver["destroy"]>): Promise<void> {
-        await removed.promise;
-        await super.destroy(...guest);
+      override destroy(...guest: Parameters<FakeDriver["destroy"]>): Promise<void> {
+        return removed.promise.then(() => super.destroy(...guest));
       }
     }
     const { agent: next } = await startAgent(10, Slow);
@@ -391,6 +390,7 @@ describe("an agent", () => {
     one.build(2);
     expect(await one.state(2, GUEST_STATE_FAILED)).toMatchObject({ reason: expect.stringContaining("restarted") });
     one.order("destroy", 3);
+    await eventually("the order to arrive", () => disk.records.some(({ kind }) => kind === "tombstone"));
     removed.resolve();
     await one.destroyed();
     await eventually("the half-built guests to go", () => next.guests().length === 1);

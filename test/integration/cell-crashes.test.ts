@@ -62,7 +62,7 @@ describe("an agent", () => {
     const first = await cell.startAgent({ id: "agent-1", hosts: [1], disk });
     await cell.startAgent({ id: "agent-2", hosts: [2] });
     await cell.hostsUp(2);
-    await cell.boot(1, [1, 2], { fake: { duration_ms: 100 } });
+    await cell.boot(1, [1, 2], { fake: { outcome: "hang", first: 1 } });
     await eventually("the build to begin", () => first.agent.guests().length === 1);
     await first.agent.close();
     cell.forget(first.driver);
