@@ -323,13 +323,13 @@ export class OperationRun implements TaskRun {
   }
 
   #askDestination(asked: AskedGuest): void {
-    this.#destinations.ask(asked, this.#span.traceparent);
-    const goOn = (end: "released" | "unknown") => {
+    const waitMs = this.#destinations.ask(asked, this.#span.traceparent);
+    const goOn = (end: "again" | "released" | "unknown") => {
       if (end === "released") this.#release();
       else if (this.#asked?.step === asked.step) this.#send();
     };
     const giveUp = () => void this.#destinations.doWithout(asked.selection).then(goOn, () => this.abandon());
-    this.#timers.wait(this.#ports.settings.hostGraceMs, giveUp);
+    this.#timers.wait(waitMs, giveUp);
   }
 
   async #destroyJudged(asked: AskedGuest, stream: AgentStream): Promise<void> {

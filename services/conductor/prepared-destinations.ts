@@ -10,6 +10,8 @@ import type { RunPorts } from "./task-run.ts";
 
 /** How often a task is released at most to conductors that reach the destination. */
 const RELEASES_MAX = 3;
+/** How often a conductor looks for a destination that is not connected to it, during the grace of a host. */
+const LOOKS_MAX = 10;
 
 /**
  * What the destinations of one operation have said when they reported that their guests are prepared: the addresses at which they listen for a hand-over, and
@@ -24,6 +26,9 @@ export class PreparedDestinations {
   readonly #addresses = new Map<number, string>();
   readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
+  /** Whether the destination was connected when it was last to be asked, and how often it was not. */
+  #isSent = false;
+  #looks = 0;
 
   constructor(facts: OperationFacts, tenure: Tenure, ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">) {
     this.#facts = facts;
@@ -71,23 +76,33 @@ export class PreparedDestinations {
     return true;
   }
 
-  /** Asks the destination of a hand-over, if it is connected here. */
-  ask(effect: AskEffect, traceparent: string): void {
+  /**
+   * Asks the destination of a hand-over, if it is connected here. Returns after how many milliseconds `doWithout` is due. A conductor that takes a task over may
+   * be ahead of the destination's agent, which dials it a little later, so it looks for the agent repeatedly.
+   */
+  ask(effect: AskEffect, traceparent: string): number {
+    // Each destination has a grace of its own.
+    if (this.#asked !== effect.selection) this.#looks = 0;
     this.#asked = effect.selection;
+    const { hostGraceMs } = this.#ports.settings;
     const place = destinationOf(this.#facts, effect.selection);
     const stream = place === null ? null : this.#ports.streamOf(place.host);
-    if (place === null || stream === null) return;
+    this.#isSent = stream !== null;
+    if (place === null || stream === null) return hostGraceMs / LOOKS_MAX;
     // The destination has made its guest already, so it does not get the connections of volumes and ports again.
     const given = { place, timeoutMs: this.#ports.settings.attemptTimeoutMs, traceparent, listensAt: "" };
     stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, { ...given, needs: NO_NEEDS }));
+    return hostGraceMs;
   }
 
   /**
-   * Ends the wait for a destination that has not answered. Resolves with `released` when another conductor reaches it and has the task
-   * now. Otherwise the source is asked without an address: it may have handed over long ago, and if not, it refuses. Rejects when the
-   * conductor stops.
+   * Ends the wait for a destination that has not answered. Resolves with `again` when it was not connected and is to be looked for again, and with `released`
+   * when another conductor reaches it and has the task now. Otherwise the source is asked without an address: it may have handed over long ago, and if not, it
+   * refuses. Rejects when the conductor stops.
    */
-  async doWithout(selection: number): Promise<"released" | "unknown"> {
+  async doWithout(selection: number): Promise<"again" | "released" | "unknown"> {
+    this.#looks += 1;
+    if (!this.#isSent && this.#looks < LOOKS_MAX) return "again";
     const host = destinationOf(this.#facts, selection)?.host;
     if (host !== undefined && this.#ports.streamOf(host) === null) {
       const unreached = await this.#ports.releaser.tryRelease(this.#tenure, host, RELEASES_MAX);

@@ -4,7 +4,7 @@ import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
-import { serverId } from "../contract/cell-fixtures.ts";
+import { conductorId, serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { SmallCell } from "../rigs/small-cell.ts";
 
@@ -225,9 +225,9 @@ describe("other operations", () => {
 });
 
 describe("a move whose destination listens for the hand-over", () => {
-  test.each([false, true])(
-    "is finished by another conductor, which asks for the address (agent restarted: %s)",
-    async (restarts) => {
+  test.each(["stays", "is restarted", "dials late"])(
+    "is finished by another conductor, which asks for the address (its agent %s)",
+    async (agent) => {
       const first = await cell.startConductor(1);
       const disk: MemoryDisk = { records: [] };
       const told: string[] = [];
@@ -252,10 +252,15 @@ describe("a move whose destination listens for the hand-over", () => {
       });
       await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
       await isCommitted.promise;
-      if (restarts) await destination.agent.close();
+      if (agent === "is restarted") await destination.agent.close();
+      if (agent === "dials late") destination.cutOff();
       await first.kill();
-      if (restarts) await cell.startAgent({ id: "agent-1", hosts: [1], conductors: [1, 2], disk });
-      await cell.startConductor(2);
+      if (agent === "is restarted") await cell.startAgent({ id: "agent-1", hosts: [1], conductors: [1, 2], disk });
+      // It looks for the destination as long as its grace lasts, and without the address the source would refuse the hand-over.
+      await cell.startConductor(2, { hostGraceMs: 10_000 });
+      const isTaken = async () => (await cell.store.ownedTasks(conductorId(2))).length > 0;
+      if (agent === "dials late") await eventually("the move to be taken over", isTaken);
+      destination.reconnect();
       await runs(1);
       expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-1" });
       expect(told).toEqual([expect.stringMatching(/^fake:..host-1\//)]);
