@@ -9,7 +9,6 @@ import { capacityOf } from "../core/ledger/model.ts";
 import type { RowChange } from "../core/ledger/row-change.ts";
 import { destinationOf, factsOf } from "../core/tasks/operation-facts.ts";
 import { attemptIdOf, type Server } from "../core/tasks/server.ts";
-import type { FakeGuest } from "../services/compute-agent/fake-guest.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
@@ -151,21 +150,18 @@ export class SimCell {
 
   /** Everything that an audit reads from a cell, as it is now. It must be read before the world goes on, since the ledger's rows are no copies. */
   facts(): CellReading {
-    const facts = this.copyFacts();
     const runningGuests = new Map<string, RunningGuest[]>();
-    for (const [host, guests] of facts.copies) {
-      runningGuests.set(
-        host,
-        guests.filter(({ running }) => running),
-      );
+    for (const hosts of this.#hosts) {
+      for (const { name } of hosts.hosts) runningGuests.set(name, []);
+      for (const { host, guest } of hosts.running()) runningGuests.get(host)?.push(guest);
     }
     const kept = this.#ledger.reports.kept();
-    return { ...facts, ledger: this.#ledger.present(), kept, runningGuests };
+    return { ...this.copyFacts(), ledger: this.#ledger.present(), kept, runningGuests };
   }
 
   /** The present input of the audit of law 6. */
   copyFacts() {
-    const copies = new Map<string, FakeGuest[]>();
+    const copies = new Map<string, RunningGuest[]>();
     for (const hosts of this.#hosts) {
       for (const { name } of hosts.hosts) copies.set(name, []);
       for (const guest of hosts.guests()) copies.get(guest.host)?.push(guest);
@@ -180,7 +176,7 @@ export class SimCell {
 
   /** The guests of the server on any host. */
   copiesOf(serverUuid: string): CopyOfServer[] {
-    return this.#hosts.flatMap((hosts) => hosts.guestsOf(serverUuid));
+    return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
   }
 
   /** The guests on all hosts, with the volumes that they have. */
@@ -231,7 +227,12 @@ export class SimCell {
 
   /** Hosts on which the server runs now. */
   homesOf(serverUuid: string): string[] {
-    return this.copiesOf(serverUuid).flatMap(({ host, running }) => (running ? [host] : []));
+    return this.#hosts.flatMap((hosts) =>
+      hosts
+        .running()
+        .filter(({ guest }) => guest.serverUuid === serverUuid)
+        .map(({ host }) => host),
+    );
   }
 
   /** Cuts the power of the hosts that an agent carries, and returns their names. */

@@ -104,11 +104,6 @@ export class SimHosts {
     return this.#driver.guests();
   }
 
-  /** The guests of the server on the hosts, running or not. */
-  guestsOf(serverUuid: string): readonly FakeGuest[] {
-    return this.#driver.guests(serverUuid);
-  }
-
   /** The guests that really run on the hosts, whether or not any process knows of them. */
   running(): { readonly host: string; readonly guest: RunningGuest }[] {
     return this.#driver

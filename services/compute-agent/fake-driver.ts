@@ -90,12 +90,10 @@ export class FakeDriver implements Driver {
     return true;
   }
 
-  /** The guests of a server, or all, that really exist, for an auditor. They include guests that the agent does not know. */
-  guests(serverUuid: string | null = null): FakeGuest[] {
+  /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
+  guests(): FakeGuest[] {
     const nowMs = this.#options.clock.monotonic();
-    const guests = [...this.#guests.values()];
-    const asked = serverUuid === null ? guests : guests.filter((guest) => guest.serverUuid === serverUuid);
-    return asked.map((guest) => shownGuest(guest, nowMs));
+    return [...this.#guests.values()].map((guest) => shownGuest(guest, nowMs));
   }
 
   /** Stops every guest, as when the hosts lose their power. */

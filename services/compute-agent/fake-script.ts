@@ -109,9 +109,7 @@ export function fakeOutcomeOf(
   { first = Number.POSITIVE_INFINITY, probability = 1, outcome = "prepared" }: FakeScript,
   { nth, attemptId, seed }: { readonly nth: number; readonly attemptId: string; readonly seed: number },
 ): FakeOutcome {
-  if (nth >= first) return "prepared";
-  // No chance reaches 1, so most scripts need no hash.
-  return probability < 1 && chanceOf(seed, attemptId) >= probability ? "prepared" : outcome;
+  return nth >= first || chanceOf(seed, attemptId) >= probability ? "prepared" : outcome;
 }
 
 /** A number in [0, 1) that the seed and the attempt determine. */

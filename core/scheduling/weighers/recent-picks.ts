@@ -15,7 +15,6 @@ export class RecentPicks implements AbsoluteWeigher {
 
   /** Returns the hosts whose picks have changed, since their weights must be computed again. */
   set(picks: readonly HostPick[]): HostPick[] {
-    if (picks.length === 0 && this.#byCell.size === 0) return [];
     const byCell = new Map<string, Map<string, number>>();
     for (const { cell, host } of picks) {
       const hosts = byCell.get(cell) ?? new Map<string, number>();

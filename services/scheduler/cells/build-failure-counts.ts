@@ -18,10 +18,8 @@ export class BuildFailureCounts {
   }
 
   async refresh(): Promise<void> {
-    const failures = await this.#softState.buildFailures();
-    if (failures.size === 0 && this.#byCell?.size === 0) return;
     const byCell = new Map<string, Map<string, number>>();
-    for (const [key, count] of failures) {
+    for (const [key, count] of await this.#softState.buildFailures()) {
       const slash = key.indexOf("/");
       const cell = key.slice(0, slash);
       const hosts = byCell.get(cell) ?? new Map<string, number>();
