@@ -44,11 +44,11 @@ async function healOne(
     case "request":
       return healRequest({ apiUrl, cells }, subject.serverUuid, isDryRun);
     case "unasked":
-      return healUnasked(apiUrl, subject, isDryRun);
     case "consumer":
     case "inventory": {
       const url = cellUrl(subject.cell);
       if (url === null) return { kind: "left", why: `there is no cell ${subject.cell}` };
+      if (subject.kind === "unasked") return healUnasked({ api: apiUrl, cell: url }, subject, isDryRun);
       return subject.kind === "consumer" ? healOrphan(url, subject.uuid, isDryRun) : healUsed(url, subject, isDryRun);
     }
     default:

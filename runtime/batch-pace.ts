@@ -34,6 +34,7 @@ export class BatchPace {
   readonly #mostMs: number;
   /** What batches take, the last ones counting most. Null until two of them came without a pause. */
   #tookMs: number | null = null;
+  /** What the last batch took. */
   #lastTookMs = 0;
   #lastMs = Number.NEGATIVE_INFINITY;
   /** The fastest batch since `#fastestFromMs`, and of the time before. */

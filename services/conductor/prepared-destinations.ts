@@ -26,7 +26,7 @@ export class PreparedDestinations {
   readonly #addresses = new Map<number, string>();
   readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
-  /** Whether the destination was connected when it was last to be asked, and how often it was not. */
+  /** Whether the destination was connected when it was last to be asked, and how many waits for it have ended. */
   #isSent = false;
   #looks = 0;
 

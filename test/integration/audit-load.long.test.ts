@@ -121,10 +121,13 @@ describe("an audit of a running cloud", () => {
     const [{ cell }] = (await pool.query("select cell from requests where server_uuid = $1", [id])).rows;
     await pool.query("update requests set cell = 'elsewhere' where server_uuid = $1", [id]);
     expect(await heal(false)).toMatchObject({ kind: "left", why: expect.stringContaining("cell elsewhere") });
-    await pool.query("update requests set cell = $2 where server_uuid = $1", [id, cell]);
+    await pool.query("update requests set cell = $2, state = 'failed' where server_uuid = $1", [id, cell]);
+    expect(await heal(false)).toMatchObject({ kind: "left", why: expect.stringContaining("delete the server") });
+    await pool.query("update requests set state = 'deleted' where server_uuid = $1", [id]);
     expect(await heal(false)).toMatchObject({ kind: "healed", before: "deleted" });
     await eventually("the guest's end", async () => !(await hasHome(cloud, id)), slow);
     await eventually("a clean audit", async () => (await audit()).violations.length === 0, slow);
+    expect(await heal(false)).toEqual({ kind: "in-order" });
     const gone = violations.map((violation) => ({
       ...violation,
       subject: unasked("ffffffff-ffff-4fff-bfff-ffffffffffff"),

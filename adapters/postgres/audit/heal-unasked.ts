@@ -1,16 +1,17 @@
 import type { HealOutcome } from "../../../core/audit/healing.ts";
+import { withClient } from "../client/databases.ts";
 import { inHealing } from "./in-healing.ts";
 
 /**
  * Has a server deleted that lives although its request is deleted, because its cell was restored to an earlier moment: the request becomes cancelled again, and a scheduler's
- * sweep tells the cell, as after the user's own DELETE. A server without a request is left alone, since nobody has asked for its deletion.
+ * sweep tells the cell, as after the user's own DELETE. A server without a request is left alone, since nobody has asked for its deletion. Throws when the cell cannot be read.
  */
 export function healUnasked(
-  apiUrl: string,
+  urls: { readonly api: string; readonly cell: string },
   { cell, serverUuid }: { readonly cell: string; readonly serverUuid: string },
   isDryRun: boolean,
 ): Promise<HealOutcome> {
-  return inHealing(apiUrl, isDryRun, async (client) => {
+  return inHealing(urls.api, isDryRun, async (client) => {
     const { rows } = await client.query<{ state: string; cell: string | null }>(
       "select state, cell from requests where server_uuid = $1 for no key update",
       [serverUuid],
@@ -23,7 +24,7 @@ export function healUnasked(
       };
     if (request.state === "failed")
       return { kind: "left", why: "its request has failed, and is shown as ERROR: delete the server, and heal again" };
-    if (request.state !== "deleted") return { kind: "in-order" };
+    if (request.state !== "deleted" || !(await lives(urls.cell, serverUuid))) return { kind: "in-order" };
     if (request.cell !== cell)
       return {
         kind: "left",
@@ -38,5 +39,14 @@ export function healUnasked(
       before: "deleted",
       after: "cancelled: a scheduler's sweep has the cell delete the server",
     };
+  });
+}
+
+function lives(cellUrl: string, uuid: string): Promise<boolean> {
+  return withClient(cellUrl, async (client) => {
+    const { rows } = await client.query("select from servers where uuid = $1 and status not in ('CLOSED', 'DELETED')", [
+      uuid,
+    ]);
+    return rows.length > 0;
   });
 }
