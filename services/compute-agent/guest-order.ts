@@ -9,11 +9,15 @@ import type {
   VolumeFile,
   VolumeSnapshot,
 } from "../../proto/gen/berth/shared.ts";
-import type { HandOffOrder } from "./driver.ts";
+import { type HandOffOrder, NotArrivedError } from "./driver.ts";
+import { GuestMissingError } from "./guest-missing.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
-/** What a host has found out while it carried out an order: the functions that connect the guest's direct ports, the volumes that it has at its next start, and whether the guest still waits for what another host was to hand over. */
-export type OrderFindings = Pick<OrderReport, "devices" | "lacksContent" | "volumes">;
+/**
+ * What a host has found out while it carried out an order: the functions that connect the guest's direct ports, the volumes that it has at its next start, whether the guest still waits for what another host was to
+ * hand over, and whether the host is sure that it has lost the guest.
+ */
+export type OrderFindings = Pick<OrderReport, "devices" | "guestMissing" | "lacksContent" | "volumes">;
 
 /** An order of a conductor for an existing guest, independent of the message that carried it. */
 export interface GuestOrder {
@@ -67,6 +71,12 @@ const STATE_AFTER: Readonly<Record<PowerVerb, GuestState | null>> = {
   unrescue: "running",
   "inject-nmi": null,
 };
+
+/** What an order has found out that failed with this error. */
+export function findingsOf(error: unknown): OrderFindings {
+  if (error instanceof GuestMissingError) return { guestMissing: true };
+  return error instanceof NotArrivedError ? { lacksContent: true } : {};
+}
 
 export function orderOfStart(message: Start): GuestOrder {
   const name = nameOf(message);

@@ -9,11 +9,19 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import { type Driver, LacksVolumeError, NO_VOLUME_SNAPSHOTS, NotArrivedError } from "./driver.ts";
+import { type Driver, LacksVolumeError, NO_VOLUME_SNAPSHOTS } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
+import { UNKNOWN_GUEST, whyNotHandedOver } from "./guest-missing.ts";
 import type { GuestObserver } from "./guest-observer.ts";
-import { answering, type GuestOrder, type OrderFindings, orderOfHandOff, orderOfStart } from "./guest-order.ts";
+import {
+  answering,
+  findingsOf,
+  type GuestOrder,
+  type OrderFindings,
+  orderOfHandOff,
+  orderOfStart,
+} from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
@@ -22,7 +30,7 @@ import { portDevicesOf } from "./port-devices-of.ts";
 import { readPowerOrder } from "./read-power-order.ts";
 import { volumesAfterOrder } from "./volumes-after-order.ts";
 
-/** A driver that needs longer than this to start or stop a guest has failed. */
+/** A driver that needs longer to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
 /** Saving or loading the memory of a large guest takes minutes on a slow disk. A start loads the memory of a suspended guest, too. */
 const MEMORY_TIMEOUT_MS = 15 * 60_000;
@@ -121,7 +129,7 @@ export class GuestOrders {
         // The agent cannot continue without its journal, so it sends no answer.
         if (error instanceof JournalError) return this.#deps.events.journalFailed(error);
         if (!(error instanceof CalledOffError)) this.#deps.events.orderFailed(name, messageOf(error));
-        end(messageOf(error), error instanceof NotArrivedError ? { lacksContent: true } : {});
+        end(messageOf(error), findingsOf(error));
       },
     );
   }
@@ -138,8 +146,9 @@ export class GuestOrders {
     if (!isFromUnknown && this.#deps.store.isBuried(name)) return BURIED;
     if (open?.id === order.id) return "asked";
     // A guest that the journal does not know may still be on the host, with its volumes.
-    if (isFromUnknown) return revision < this.#deps.store.heardBy(name) ? LATER_GIVEN : null;
-    if (guest === null) return NO_GUEST;
+    const isSought = order.work.kind === "hand-off" && !this.#deps.store.guest(name.host, name.attemptId);
+    if (guest === null && !isFromUnknown && !isSought) return NO_GUEST;
+    if (guest === null) return revision < this.#deps.store.heardBy(name) ? LATER_GIVEN : null;
     const latest = Math.max(guest.revision ?? 0, this.#deps.store.heardBy(name));
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
@@ -167,8 +176,8 @@ export class GuestOrders {
 
   async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {
     const guest = this.#existing(order.name);
-    if (guest === null && order.work.kind === "detach") return this.#detachFromUnknown(order, signal);
-    if (guest === null) throw new Error(NO_GUEST);
+    if (guest === null)
+      return order.work.kind === "detach" ? this.#detachFromUnknown(order, signal) : this.#refuseUnknown(order);
     // This Start is a repetition, or arrives after an order with the same effect.
     if (order.work.kind === "start" && guest.state === "running") return;
     // A guest in the middle of a dump must not be interrupted again by an agent that does not know that the order was carried out.
@@ -182,6 +191,14 @@ export class GuestOrders {
     }
     const by = order.work.kind === "start" ? {} : { orderId: order.id };
     await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesAfterOrder(order, guest) });
+  }
+
+  /** A guest that the journal does not know may be on the host. One that was destroyed by order, also while this order waited, is not lost. */
+  async #refuseUnknown({ name, work }: GuestOrder): Promise<never> {
+    if (this.#deps.store.isBuried(name)) throw new Error(BURIED);
+    if (work.kind !== "hand-off") throw new Error(NO_GUEST);
+    this.forget(name);
+    throw await whyNotHandedOver(new Error(UNKNOWN_GUEST), name, this.#deps);
   }
 
   /** A guest that is not on the host has no volume. One that is there without the journal's knowledge is asked, and is not recorded. */
@@ -204,10 +221,10 @@ export class GuestOrders {
     if (work.kind === "hand-off") {
       await this.#checkFiles(order, guest, work.files, signal);
       const tell = this.#tellProgress(order);
-      await this.#call("handing over", work.timeoutMs, signal, name, (raised) =>
-        driver.handOff(work.order, raised, tell),
-      );
-      return;
+      const handOff = (raised: AbortSignal) => driver.handOff(work.order, raised, tell);
+      return this.#call("handing over", work.timeoutMs, signal, name, handOff).catch(async (error: unknown) => {
+        throw await whyNotHandedOver(error, name, this.#deps);
+      });
     }
     if (work.kind === "snapshot") {
       const snapshot = (raised: AbortSignal) => driver.snapshot(name, work.imageId, raised);

@@ -14,7 +14,9 @@ import type { MessageMisfit } from "./message-clock.ts";
 const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
 const GUESTS_MISSING =
-  "servers should have a guest on this host, but the host does not have it: look for their disks there; if a disk is lost, delete the server, or evacuate it while the host is forced down";
+  "servers should have a guest on this host, but the host does not have it: look for their disks there; if a disk is lost, rebuild the server, which makes an empty guest from the image, or delete it";
+/** Of so many servers whose guests a host has lost, the log names the ids. */
+const MISSING_NAMED_MAX = 20;
 /** How long the streams of a cell may be missing before that is a warning, and how often one is logged while messages cannot be read. */
 const STREAMS_AWAITED_MS = 30_000;
 const UNREAD_LOG_MS = 60_000;
@@ -159,9 +161,8 @@ export class ConductorEvents {
 
   guestsMissing(host: string, servers: readonly string[]): void {
     this.#metrics.missing.inc(servers.length);
-    const log = () =>
-      this.#logger.error({ host, servers: servers.slice(0, 20), count: servers.length }, GUESTS_MISSING);
-    this.#nowAndThen(`missing on ${host}`, log, HELD_UP_LOG_MS);
+    const named = { host, servers: servers.slice(0, MISSING_NAMED_MAX), count: servers.length };
+    this.#nowAndThen(`missing on ${host}`, () => this.#logger.error(named, GUESTS_MISSING), HELD_UP_LOG_MS);
   }
 
   comparisonFailed(error: unknown): void {

@@ -44,7 +44,7 @@ import {
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { PreparedDestinations } from "./prepared-destinations.ts";
-import { GUEST_EXISTS, guestOf, IN_QUARANTINE, LEFT_ON_WORD } from "./read-refusal.ts";
+import { GUEST_EXISTS, guestOf, IN_QUARANTINE, LEFT_ON_WORD, type RefusalFindings } from "./read-refusal.ts";
 import { RefusalReader } from "./refusal-reader.ts";
 import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
@@ -168,7 +168,7 @@ export class OperationRun implements TaskRun {
     if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
     else if (report.failed === "") this.#binding.afterOrder(asked, report, (why) => this.#answered(asked, why));
-    else this.#refused(asked, report.failed, report.lacksContent);
+    else this.#refused(asked, report.failed, report);
   }
 
   progressed(report: HandOffProgress): void {
@@ -177,8 +177,8 @@ export class OperationRun implements TaskRun {
       this.#ports.noteTransfer(this.#world.facts.migrationUuid, report);
   }
 
-  #refused(asked: AskedGuest, failed: string, lacksContent = false): void {
-    this.#refusals.act(asked, failed, lacksContent);
+  #refused(asked: AskedGuest, failed: string, found: RefusalFindings = {}): void {
+    this.#refusals.act(asked, failed, found);
   }
 
   destroyed(report: DestroyReport): void {

@@ -27,6 +27,7 @@ const handOver = {
   tries: 1,
   failed: "no luck",
   lacksContent: false,
+  guestMissing: false,
 } as const;
 const looking = (lookAt: (host: string) => GuestLook, seen: "seen" | "unseen" | "released" = "unseen") => ({
   look: async ({ host }: LookedAt) => lookAt(host),
@@ -157,6 +158,38 @@ test.each<[OperationKind, number, unknown]>([
   async (kind, tries, meaning) => {
     const guests = looking((host) => (host === source.host ? absent : { kind: "silent" }));
     expect(await meaningOfRefusal({ ...facts, kind }, { ...handOver, tries }, guests)).toEqual(meaning);
+  },
+);
+
+const done = { kind: "done", step: 4 };
+test.each<[OperationKind, GuestLook, GuestLook, boolean, unknown]>([
+  ["rebuild", absent, prepared, true, done],
+  ["reimage", absent, prepared, true, done],
+  // The agent's journal knows the guest that its driver has lost.
+  ["rebuild", { kind: "found", state: "running", revision: 3 }, prepared, true, done],
+  ["rebuild", absent, prepared, false, "plain"],
+  ["rebuild", absent, absent, true, "plain"],
+  ["rebuild", absent, { kind: "silent" }, true, "unclear"],
+  ["rebuild", stopped, { kind: "silent" }, true, "unclear"],
+  ["resize", absent, prepared, true, { kind: "stranded" }],
+  ["resize", stopped, prepared, true, "plain"],
+  // Its guest runs on another host because of a forgotten order.
+  ["rebuild", { kind: "found", state: "stopped", revision: 9 }, prepared, true, { kind: "forgotten" }],
+])(
+  "a %s whose source is %j and whose destination is %j, when the host says that it has lost the guest: %s",
+  async (kind, there, arrived, guestMissing, meaning) => {
+    const own = { ...destination, host: source.host };
+    const guests = {
+      ...looking(() => arrived),
+      look: async ({ attemptId }: LookedAt) => (attemptId === source.attemptId ? there : arrived),
+    };
+    const found = await meaningOfRefusal(
+      { ...facts, kind, destination: own },
+      { ...handOver, place: source, guestMissing },
+      guests,
+    );
+    if (typeof meaning === "string") expect(found).toBe(meaning);
+    else expect(found).toMatchObject(meaning as object);
   },
 );
 

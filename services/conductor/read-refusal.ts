@@ -29,8 +29,15 @@ const EMPTY_TRIES_MAX = 9;
  */
 const UNHEARD_TRIES_MAX = 6;
 
-/** An order that the host of `place` has refused for the reason `failed`. `lacksContent`: the guest still waits for what the source was to hand over. */
-export type Refused = AskedGuest & { readonly failed: string; readonly lacksContent: boolean };
+/** What a host that has refused an order says of the guest. */
+export type RefusalFindings = Pick<OrderReport, "lacksContent" | "guestMissing">;
+/**
+ * An order that the host of `place` has refused for the reason `failed`. `lacksContent`: the guest still waits for what the source was to hand over. `guestMissing`: the host is sure that it has lost the guest,
+ * and does not only fail to know it.
+ */
+export type Refused = AskedGuest & { readonly failed: string } & {
+  readonly [Finding in keyof RefusalFindings]-?: boolean;
+};
 type Meaning = OperationEvent | "plain" | "unclear" | "empty" | "released";
 
 /** What may be asked about the guests of a server. */
@@ -84,7 +91,8 @@ export async function meaningOfRefusal(facts: OperationFacts, refused: Refused, 
   switch (refusal) {
     case "failed":
       // The continued task has raised its revision as well, so the source may not show that it has handed over.
-      if (ask === "hand-over") return meaningOfDestination(facts, refused, guests, { isSourceEmpty: false });
+      if (ask === "hand-over")
+        return meaningOfDestination(facts, refused, guests, { isSourceEmpty: isReplacedMissing(facts, refused) });
       // It may have handed over before the move was aborted.
       if (stage === "recalling")
         return meaningOfDestination(facts, refused, guests, { isSourceEmpty: look.kind === "absent" });
@@ -109,6 +117,13 @@ export async function meaningOfRefusal(facts: OperationFacts, refused: Refused, 
 }
 
 /**
+ * Whether a rebuild replaces a guest that its host is sure to have lost. The new guest takes nothing from it, so nothing remains to be handed over. A guest that the host has destroyed by order is not lost: the server may
+ * have been moved away in commits that the database has lost, and run elsewhere.
+ */
+const isReplacedMissing = ({ kind }: OperationFacts, { ask, guestMissing }: Refused): boolean =>
+  ask === "hand-over" && guestMissing && !givesContent(kind);
+
+/**
  * A destination that has run took over in commits that the database has lost. One that has not run is the only guest if the source has none, because its host was reinstalled,
  * for instance. It decides about a live move itself, since it starts only if it has received everything. Of a copy at rest nobody knows whether it is whole.
  */
@@ -129,6 +144,7 @@ async function meaningOfDestination(
     case "forgotten":
       return forgotten(facts, refused, { host: destination.host, look });
     case "waits":
+      if (isReplacedMissing(facts, refused)) return { kind: "done", step: refused.step };
       if (!isSourceEmpty || !givesContent(facts.kind)) return "plain";
       if (refused.isRecalled) return outdated(facts, refused, "no longer has the guest");
       return isLiveMove(facts.kind) ? { kind: "arrived", step: refused.step } : stranded(facts, refused);
@@ -184,7 +200,7 @@ async function meaningOfNoStart(facts: OperationFacts, refused: Refused, guests:
  */
 export function meaningOfEmptied(facts: OperationFacts, asked: AskedGuest): OperationEvent {
   const host = destinationOf(facts, asked.selection)?.host ?? "the destination";
-  return stranded(facts, { ...asked, failed: `${host} was silent when it was asked`, lacksContent: false });
+  return stranded(facts, { ...asked, failed: `${host} was silent when it was asked` });
 }
 
 /**
@@ -211,7 +227,10 @@ function kept(
   return { kind: "kept", step, cause, reason: keptReason(describeKept(facts, selection, why)) };
 }
 
-function stranded(facts: OperationFacts, { step, selection, failed }: Refused): OperationEvent {
+function stranded(
+  facts: OperationFacts,
+  { step, selection, failed }: Pick<Refused, "step" | "selection" | "failed">,
+): OperationEvent {
   return { kind: "stranded", step, reason: keptReason(describeStranded(facts, selection, failed)) };
 }
 

@@ -3,7 +3,14 @@ import { isLiveMove } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { AskedGuest } from "./operation-orders.ts";
-import { guestOf, meaningOfEmptied, meaningOfFence, meaningOfRefusal, type Refused } from "./read-refusal.ts";
+import {
+  guestOf,
+  meaningOfEmptied,
+  meaningOfFence,
+  meaningOfRefusal,
+  type RefusalFindings,
+  type Refused,
+} from "./read-refusal.ts";
 import type { RunPorts } from "./task-run.ts";
 
 /** How often a task is released at most to conductors that hear of a host that is silent here. */
@@ -46,8 +53,8 @@ export class RefusalReader {
   }
 
   /** Acts on a refused order by its meaning, because the guest may have obeyed later orders than the database knows of. */
-  act(asked: AskedGuest, failed: string, lacksContent: boolean): void {
-    this.#act(asked, { ...asked, failed, lacksContent }).catch(() => this.#run.abandon());
+  act(asked: AskedGuest, failed: string, { lacksContent = false, guestMissing = false }: RefusalFindings): void {
+    this.#act(asked, { ...asked, failed, lacksContent, guestMissing }).catch(() => this.#run.abandon());
   }
 
   /**
@@ -59,7 +66,8 @@ export class RefusalReader {
 
   async #beforeRecall(asked: AskedGuest): Promise<void> {
     const { kind } = await this.#ports.guests.look(guestOf(this.#facts, asked.place));
-    if (kind === "absent") return this.#act(asked, { ...asked, failed: "there is no guest", lacksContent: false });
+    const missing = { failed: "there is no guest", lacksContent: false, guestMissing: false };
+    if (kind === "absent") return this.#act(asked, { ...asked, ...missing });
     // A source that is lost by now was not told. The run waits for it already.
     if (this.#run.isAt(asked.step) && this.#ports.streamOf(asked.place.host) !== null)
       this.#run.step({ kind: "recalls", step: asked.step });

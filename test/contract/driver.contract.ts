@@ -81,6 +81,20 @@ export function driverContract(
       expect(await scene.powerOf(guest)).toBe("missing");
     });
 
+    test("is sure of a guest that it has lost, and makes one beside it that runs", async () => {
+      const { driver, scene } = await opened();
+      const [lost, next] = [scene.guest(0, 0), scene.guest(0, 0, 1)];
+      expect(await scene.powerOf(lost)).toBe("missing");
+      const prepared = await scene.prepare(next, { guest: lost, by: "rebuild" });
+      const listensAt = prepared.kind === "prepared" ? (prepared.listensAt ?? "") : "";
+      const to = { toHost: next.host, toAttemptId: next.attemptId, listensAt, live: false, force: false };
+      await expect(driver.handOff({ ...lost, ...to, orderId: "order/1" }, NEVER, ignored)).rejects.toThrow();
+      expect(await driver.powersOf([lost, next])).toEqual(["missing", "stopped"]);
+      await driver.start(next, NEVER);
+      await driver.destroy(lost, NEVER);
+      expect(await driver.powersOf([lost, next])).toEqual(["missing", "running"]);
+    });
+
     test("adopts running and stopped guests in their present state", async () => {
       const { driver, scene } = await opened();
       const [running, stopped] = [scene.guest(0, 0), scene.guest(0, 1)];

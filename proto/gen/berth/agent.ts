@@ -418,7 +418,14 @@ export interface OrderReport {
     | boolean
     | undefined;
   /** Only for a stop that was carried out: the volumes that the guest has at its next start. Absent from an agent of an older version. */
-  volumes?: GuestVolumes | undefined;
+  volumes?:
+    | GuestVolumes
+    | undefined;
+  /**
+   * Only for a hand-over that failed: the host has looked, and is sure that it has no such guest, although nobody has ordered it to destroy the guest. Absent
+   * if it has the guest, if it cannot tell, and from an agent of an older version.
+   */
+  guestMissing?: boolean | undefined;
 }
 
 export interface GuestVolumes {
@@ -3689,6 +3696,7 @@ function createBaseOrderReport(): OrderReport {
     devices: undefined,
     lacksContent: undefined,
     volumes: undefined,
+    guestMissing: undefined,
   };
 }
 
@@ -3717,6 +3725,9 @@ export const OrderReport: MessageFns<OrderReport> = {
     }
     if (message.volumes !== undefined) {
       GuestVolumes.encode(message.volumes, writer.uint32(66).fork()).join();
+    }
+    if (message.guestMissing !== undefined) {
+      writer.uint32(72).bool(message.guestMissing);
     }
     return writer;
   },
@@ -3798,6 +3809,14 @@ export const OrderReport: MessageFns<OrderReport> = {
             message.volumes = GuestVolumes.decode(reader, reader.uint32());
             continue;
           }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.guestMissing = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3827,6 +3846,7 @@ export const OrderReport: MessageFns<OrderReport> = {
     message.volumes = (object.volumes !== undefined && object.volumes !== null)
       ? GuestVolumes.fromPartial(object.volumes)
       : undefined;
+    message.guestMissing = object.guestMissing ?? undefined;
     return message;
   },
 };

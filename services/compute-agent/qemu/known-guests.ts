@@ -1,5 +1,7 @@
+import { loadGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
+import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
 import type { GuestName } from "../journal.ts";
 import type { GuestDirs } from "./guest-dirs.ts";
 
@@ -31,6 +33,18 @@ export class KnownGuests {
   forget(name: GuestName): void {
     this.#guests.get(keyOf(name))?.detach();
     for (const known of [this.#guests, this.#loading, this.#unread]) known.delete(keyOf(name));
+  }
+
+  /** Whether nothing of the guest is left on the host: neither its record nor a QEMU, which may run in a directory that somebody has removed. Rejects if its record cannot be read, or not now. */
+  async isLost({ attemptId }: GuestName): Promise<boolean> {
+    await this.#dirs.open();
+    const dir = this.#dirs.dirOf(attemptId);
+    return (await this.#dirs.storage.look(() => loadGuestRecord(dir))) === null && findRunningQemu(dir) === null;
+  }
+
+  /** Forgets a guest of which nothing is left, since it is found by its directory alone from then on. Never rejects. */
+  async forgetLost(name: GuestName): Promise<void> {
+    if (await this.isLost(name).catch(() => false)) this.forget(name);
   }
 
   /** The guest, or null if there is none. It is of the agent's last process: until this has been able to read its record, `isUnread`. */

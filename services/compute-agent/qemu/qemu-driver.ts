@@ -162,7 +162,8 @@ export class QemuDriver implements Driver {
 
   async #powerOf(name: GuestName): Promise<FoundPower> {
     const guest = await this.#guests.find(name);
-    return guest === null ? "missing" : foundPowerOf(guest, await guest.state());
+    if (guest !== null) return foundPowerOf(guest, await guest.state());
+    return (await this.#guests.isLost(name)) ? "missing" : "unknown";
   }
 
   async standsStill(name: GuestName): Promise<boolean> {
@@ -238,7 +239,8 @@ export class QemuDriver implements Driver {
   }
 
   handOff(order: HandOffOrder, signal: AbortSignal, onProgress: (progress: TransferProgress) => void): Promise<void> {
-    return this.#oldWork.during(order, () => this.#handOff(order, signal, onProgress));
+    const done = this.#oldWork.during(order, () => this.#handOff(order, signal, onProgress));
+    return done.catch((error: unknown) => this.#guests.forgetLost(order).then(() => Promise.reject(error)));
   }
 
   async #handOff(

@@ -1,0 +1,30 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { Driver } from "./driver.ts";
+import { CalledOffError } from "./guest-chains.ts";
+import type { GuestName } from "./journal.ts";
+
+const LOOK_TIMEOUT_MS = 5_000;
+
+/** Why a guest that the agent's journal does not know is not handed over, unless it is missing. */
+export const UNKNOWN_GUEST = "the agent does not know the guest, which is on the host or cannot be looked at";
+
+/** A guest cannot be handed over because its host is sure that it has none of that name. */
+export class GuestMissingError extends Error {
+  override readonly name = "GuestMissingError";
+}
+
+/**
+ * Why a guest could not be handed over: a GuestMissingError if the driver says that the guest is not on the host, and otherwise `error`. An agent that has lost its journal knows none of the
+ * host's guests, and a guest may be lost although the journal knows it, so only the driver's word counts. A driver that does not answer has said nothing.
+ */
+export async function whyNotHandedOver(
+  error: unknown,
+  name: GuestName,
+  { driver, clock }: { readonly driver: Pick<Driver, "powersOf">; readonly clock: Clock },
+): Promise<unknown> {
+  if (error instanceof CalledOffError) return error;
+  const look = withDeadline(driver.powersOf([name]), LOOK_TIMEOUT_MS, "a look at a guest", clock);
+  const [found = "unknown"] = await look.catch(() => ["unknown"] as const);
+  return found === "missing" ? new GuestMissingError("there is no such guest", { cause: error }) : error;
+}
