@@ -6,9 +6,15 @@ import type { Immediate, Immediates } from "./immediates.ts";
 /**
  * Makes the process's own sources of time and randomness follow the simulated world until the returned function is called: timers,
  * immediates, `Date`, `performance.now`, `Math.random` and the UUIDs of `crypto`. The services take a `Clock`; this covers code that does
- * not, such as libraries.
+ * not, such as libraries. Other code of the process may run whenever the event loop goes round: it keeps the real ones if `isOther` says so, since a world
+ * depends on nothing outside it.
  */
-export function takeOverChance(clock: Clock, immediates: Immediates, random: () => number): () => void {
+export function takeOverChance(
+  clock: Clock,
+  immediates: Immediates,
+  random: () => number,
+  isOther: () => boolean,
+): () => void {
   const real = {
     globals: {
       setTimeout: globalThis.setTimeout,
@@ -30,7 +36,9 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
     return handle;
   };
   const clear = (handle: unknown) => {
-    if (typeof handle === "object" && handle !== null) timers.get(handle)?.cancel();
+    const timer = typeof handle === "object" && handle !== null ? timers.get(handle) : undefined;
+    if (timer === undefined) real.globals.clearTimeout(handle as NodeJS.Timeout);
+    else timer.cancel();
   };
   const repeat = (run: () => void, everyMs: number) => {
     const handle = handleOf({ cancel: () => {} });
@@ -43,30 +51,36 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
   };
   class SimulatedDate extends real.globals.Date {
     constructor(...args: [] | [number | string]) {
-      if (args.length === 0) super(clock.now());
+      if (args.length === 0) super(SimulatedDate.now());
       else super(args[0]);
     }
     static override now(): number {
-      return clock.now();
+      return isOther() ? real.globals.Date.now() : clock.now();
     }
   }
   Object.assign(globalThis, {
     setTimeout: (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) =>
-      handleOf(clock.setTimer(delayMs, () => run(...args))),
+      isOther()
+        ? real.globals.setTimeout(run, delayMs, ...args)
+        : handleOf(clock.setTimer(delayMs, () => run(...args))),
     clearTimeout: clear,
     setInterval: (run: (...args: unknown[]) => void, everyMs = 0, ...args: unknown[]) =>
-      repeat(() => run(...args), everyMs),
+      isOther() ? real.globals.setInterval(run, everyMs, ...args) : repeat(() => run(...args), everyMs),
     clearInterval: clear,
-    setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) => immediates.add(() => run(...args)),
-    clearImmediate: (immediate: Immediate | undefined) => {
-      if (immediate !== undefined) immediate.run = null;
+    setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
+      isOther() ? real.globals.setImmediate(run, ...args) : immediates.add(() => run(...args)),
+    clearImmediate: (immediate: Immediate | NodeJS.Immediate | undefined) => {
+      if (immediate === undefined || !("run" in immediate)) real.globals.clearImmediate(immediate);
+      else immediate.run = null;
     },
     Date: SimulatedDate,
   });
-  performance.now = () => clock.monotonic();
-  Math.random = random;
-  const randomUUID = () => randomUuidOf(random);
-  Object.assign(crypto, { randomUUID, randomUUIDv7: randomUUID });
+  performance.now = () => (isOther() ? real.now.call(performance) : clock.monotonic());
+  Math.random = () => (isOther() ? real.random() : random());
+  Object.assign(crypto, {
+    randomUUID: () => (isOther() ? real.uuids.randomUUID() : randomUuidOf(random)),
+    randomUUIDv7: () => (isOther() ? real.uuids.randomUUIDv7() : randomUuidOf(random)),
+  });
   syncBuiltinESMExports();
   return () => {
     Object.assign(globalThis, real.globals);

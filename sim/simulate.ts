@@ -74,7 +74,8 @@ const AUDIT_MS = 250;
  */
 export async function simulate(options: SimOptions): Promise<SimResult> {
   const world = new World(options.seed, { wholeHistory: options.wholeHistory });
-  const giveBack = takeOverChance(world.clock, world.immediates, world.random("services"));
+  const { clock, immediates } = world;
+  const giveBack = takeOverChance(clock, immediates, world.random("services"), () => world.isInterrupted);
   const restoreRoutes = mutateRoutes(options.mutation);
   try {
     return await new Simulation(world, options).run();

@@ -32,6 +32,8 @@ export class World {
   readonly #isLogged: boolean;
   /** Number of timers run so far. */
   steps = 0;
+  /** Whether the event loop goes round, so that code runs that belongs to the process and not to this world. */
+  isInterrupted = false;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
   /** Called when a guest of the server has received the content of another one, before the agent of that one's host hears of it. */
@@ -110,11 +112,14 @@ export class World {
    * from it.
    */
   run(untilMs: number, until: () => boolean): Promise<void> {
-    return inTurns(() => {
+    const turn = () => {
       if (this.immediates.runFirst()) return true;
       if (until() || !this.clock.step(untilMs)) return false;
       this.steps += 1;
       return true;
+    };
+    return inTurns(turn, (isInterrupted) => {
+      this.isInterrupted = isInterrupted;
     });
   }
 }
@@ -129,11 +134,17 @@ const { setImmediate: setRealImmediate } = globalThis;
  */
 const { _tickCallback: handleResolved } = process as unknown as { readonly _tickCallback: () => void };
 
-/** Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. */
-function inTurns(turn: () => boolean): Promise<void> {
+/**
+ * Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. `onInterrupted` is told when the event loop goes
+ * round in between, and when the turns go on.
+ */
+function inTurns(turn: () => boolean, onInterrupted: (isInterrupted: boolean) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const runSome = () => {
+      onInterrupted(false);
       try {
+        // What the caller has resolved comes before the first turn.
+        handleResolved();
         for (let left = TURNS; left > 0; left -= 1) {
           if (!turn()) {
             resolve();
@@ -141,11 +152,13 @@ function inTurns(turn: () => boolean): Promise<void> {
           }
           handleResolved();
         }
+        onInterrupted(true);
         setRealImmediate(runSome);
       } catch (error) {
         reject(error);
       }
     };
-    setRealImmediate(runSome);
+    // The first turns follow at once: before the event loop goes round, and after all promises that were resolved before.
+    process.nextTick(runSome);
   });
 }

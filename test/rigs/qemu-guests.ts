@@ -128,6 +128,8 @@ export interface QemuGuestsDir {
   readonly instancesPath: string;
   /** The directory of the volumes' files. */
   readonly volumes: string;
+  /** Drivers of these guests. They are closed when the directory is removed, so that none works on beside later files of tests. */
+  readonly drivers: Set<QemuDriver>;
   remove(): Promise<void>;
 }
 
@@ -143,12 +145,15 @@ export function makeQemuGuestsDir(image = nanoImage()): QemuGuestsDir {
   const volumes = join(path, "volumes");
   mkdirSync(volumes);
   writeFileSync(join(images, `${NANO_IMAGE_ID}.raw`), image);
+  const drivers = new Set<QemuDriver>();
   return {
     path,
     images,
     instancesPath,
     volumes,
+    drivers,
     async remove() {
+      for (const driver of drivers) driver.close();
       for (const dir of instanceDirs(path)) await removeGuestDir(dir);
       rmSync(path, { recursive: true, force: true });
     },
@@ -260,7 +265,7 @@ export const NANO_DEFAULTS: MachineDefaults = {
 
 export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}): QemuDriver {
   const { images: imagesPath, instancesPath } = dir;
-  return new QemuDriver({
+  const driver = new QemuDriver({
     ...{
       clock: systemClock,
       program: "qemu-system-x86_64",
@@ -279,6 +284,8 @@ export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOpti
     lookAtQemus: lookAtQemusBelow(dir.path),
     ...options,
   });
+  dir.drivers.add(driver);
+  return driver;
 }
 
 /** The smallest flavor that the nano guest runs with. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { mixedWorld } from "../../sim/mixed.ts";
 import { MUTATIONS } from "../../sim/mutations.ts";
@@ -34,6 +35,40 @@ test("the same seed gives the same history, byte for byte", { timeout: TIMEOUT_M
   expect(first.history.length).toBeGreaterThan(100);
   expect(second.history).toEqual(first.history);
   expect((await simulate(world(8, "storm", { wholeHistory: true }))).digest).not.toBe(first.digest);
+});
+
+test("other work of the process keeps the real clock and the real randomness, and changes nothing in a world", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const alone = await simulate(world(7, "storm"));
+  const bounds = { from: Date.now(), to: 0 };
+  const seen = { dates: [] as number[], timers: 0, cancelled: 0, immediates: 0 };
+  const work = () => {
+    seen.dates.push(Date.now(), Date.parse(new Date().toISOString()));
+    Math.random();
+    randomUUID();
+    setTimeout(() => {
+      seen.timers += 1;
+    }, 0);
+    const cancelled = setTimeout(() => {
+      seen.cancelled += 1;
+    }, 0);
+    clearTimeout(cancelled);
+    setImmediate(() => {
+      seen.immediates += 1;
+    });
+  };
+  const interval = setInterval(work, 1);
+  try {
+    expect(await simulate(world(7, "storm"))).toEqual(alone);
+  } finally {
+    clearInterval(interval);
+  }
+  bounds.to = Date.now();
+  expect(seen.dates.filter((date) => date < bounds.from || date > bounds.to)).toEqual([]);
+  expect(seen.timers).toBeGreaterThan(0);
+  expect(seen.immediates).toBeGreaterThan(0);
+  expect(seen.cancelled).toBe(0);
 });
 
 testFreshWorlds(1);
