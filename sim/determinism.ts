@@ -15,20 +15,53 @@ export function takeOverChance(
   random: () => number,
   isOther: () => boolean,
 ): () => void {
-  const real = {
-    globals: {
-      setTimeout: globalThis.setTimeout,
-      clearTimeout: globalThis.clearTimeout,
-      setInterval: globalThis.setInterval,
-      clearInterval: globalThis.clearInterval,
-      setImmediate: globalThis.setImmediate,
-      clearImmediate: globalThis.clearImmediate,
-      Date: globalThis.Date,
-    },
-    now: performance.now,
-    random: Math.random,
-    uuids: { randomUUID: crypto.randomUUID, randomUUIDv7: crypto.randomUUIDv7 },
+  const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate } = globalThis;
+  const RealDate = globalThis.Date;
+  const globals = {
+    setTimeout,
+    clearTimeout,
+    setInterval,
+    clearInterval,
+    setImmediate,
+    clearImmediate,
+    Date: RealDate,
   };
+  const { now } = performance;
+  const { random: realRandom } = Math;
+  const { randomUUID, randomUUIDv7 } = crypto;
+  class SimulatedDate extends RealDate {
+    constructor(...args: [] | [number | string]) {
+      if (args.length === 0) super(SimulatedDate.now());
+      else super(args[0]);
+    }
+    static override now(): number {
+      return isOther() ? RealDate.now() : clock.now();
+    }
+  }
+  Object.assign(globalThis, { ...simulatedTimers(globals, clock, immediates, isOther), Date: SimulatedDate });
+  performance.now = () => (isOther() ? now.call(performance) : clock.monotonic());
+  Math.random = () => (isOther() ? realRandom() : random());
+  Object.assign(crypto, {
+    randomUUID: () => (isOther() ? randomUUID() : randomUuidOf(random)),
+    randomUUIDv7: () => (isOther() ? randomUUIDv7() : randomUuidOf(random)),
+  });
+  syncBuiltinESMExports();
+  return () => {
+    Object.assign(globalThis, globals);
+    performance.now = now;
+    Math.random = realRandom;
+    Object.assign(crypto, { randomUUID, randomUUIDv7 });
+    syncBuiltinESMExports();
+  };
+}
+
+/** Timers and immediates of the world, or the real ones for other code. */
+function simulatedTimers(
+  real: Pick<typeof globalThis, "setTimeout" | "clearTimeout" | "setInterval" | "setImmediate" | "clearImmediate">,
+  clock: Clock,
+  immediates: Immediates,
+  isOther: () => boolean,
+) {
   const timers = new WeakMap<object, Timer>();
   const handleOf = (timer: Timer) => {
     const handle = { ref: () => handle, unref: () => handle, hasRef: () => true, refresh: () => handle };
@@ -37,7 +70,7 @@ export function takeOverChance(
   };
   const clear = (handle: unknown) => {
     const timer = typeof handle === "object" && handle !== null ? timers.get(handle) : undefined;
-    if (timer === undefined) real.globals.clearTimeout(handle as NodeJS.Timeout);
+    if (timer === undefined) real.clearTimeout(handle as NodeJS.Timeout);
     else timer.cancel();
   };
   const repeat = (run: () => void, everyMs: number) => {
@@ -49,45 +82,19 @@ export function takeOverChance(
     timers.set(handle, clock.setTimer(Math.max(1, everyMs), again));
     return handle;
   };
-  class SimulatedDate extends real.globals.Date {
-    constructor(...args: [] | [number | string]) {
-      if (args.length === 0) super(SimulatedDate.now());
-      else super(args[0]);
-    }
-    static override now(): number {
-      return isOther() ? real.globals.Date.now() : clock.now();
-    }
-  }
-  Object.assign(globalThis, {
+  return {
     setTimeout: (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) =>
-      isOther()
-        ? real.globals.setTimeout(run, delayMs, ...args)
-        : handleOf(clock.setTimer(delayMs, () => run(...args))),
+      isOther() ? real.setTimeout(run, delayMs, ...args) : handleOf(clock.setTimer(delayMs, () => run(...args))),
     clearTimeout: clear,
     setInterval: (run: (...args: unknown[]) => void, everyMs = 0, ...args: unknown[]) =>
-      isOther() ? real.globals.setInterval(run, everyMs, ...args) : repeat(() => run(...args), everyMs),
+      isOther() ? real.setInterval(run, everyMs, ...args) : repeat(() => run(...args), everyMs),
     clearInterval: clear,
     setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
-      isOther() ? real.globals.setImmediate(run, ...args) : immediates.add(() => run(...args)),
+      isOther() ? real.setImmediate(run, ...args) : immediates.add(() => run(...args)),
     clearImmediate: (immediate: Immediate | NodeJS.Immediate | undefined) => {
-      if (immediate === undefined || !("run" in immediate)) real.globals.clearImmediate(immediate);
+      if (immediate === undefined || !("run" in immediate)) real.clearImmediate(immediate);
       else immediate.run = null;
     },
-    Date: SimulatedDate,
-  });
-  performance.now = () => (isOther() ? real.now.call(performance) : clock.monotonic());
-  Math.random = () => (isOther() ? real.random() : random());
-  Object.assign(crypto, {
-    randomUUID: () => (isOther() ? real.uuids.randomUUID() : randomUuidOf(random)),
-    randomUUIDv7: () => (isOther() ? real.uuids.randomUUIDv7() : randomUuidOf(random)),
-  });
-  syncBuiltinESMExports();
-  return () => {
-    Object.assign(globalThis, real.globals);
-    performance.now = real.now;
-    Math.random = real.random;
-    Object.assign(crypto, real.uuids);
-    syncBuiltinESMExports();
   };
 }
 
