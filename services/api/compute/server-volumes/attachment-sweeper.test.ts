@@ -103,15 +103,23 @@ test("a round whose page followed an attachment that has ended begins at the fir
   expect(cinder.markers).toEqual([null, first.id, null, other.id, null]);
 });
 
-test("a round begins at the first page after one to which Cinder did not answer", async () => {
-  await attachment(randomUUID());
+test("a round asks again for a page that Cinder did not give, and begins at the first page after five failures", async () => {
+  cinder.limitMax = 1;
+  const [first, other] = [await attachment(randomUUID()), await attachment(randomUUID())];
   const sweep = sweeper();
   await sweep.sweep();
-  cinder.fate = () => "silent";
-  await expect(sweep.sweep()).rejects.toMatchObject({ code: "unreachable" });
-  cinder.fate = () => "answered";
+  const fail = async (times: number) => {
+    cinder.fate = () => "silent";
+    for (let left = times; left > 0; left -= 1)
+      await expect(sweep.sweep()).rejects.toMatchObject({ code: "unreachable" });
+    cinder.fate = () => "answered";
+  };
+  await fail(4);
   await sweep.sweep();
-  expect(cinder.markers.at(-1)).toBeNull();
+  await fail(4);
+  await fail(1);
+  await sweep.sweep();
+  expect(cinder.markers).toEqual([null, ...Array(5).fill(first.id), ...Array(5).fill(other.id), null]);
 });
 
 test("all attachments are looked at where Cinder gives fewer at a time than it is asked for", async () => {

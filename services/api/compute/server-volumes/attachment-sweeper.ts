@@ -15,6 +15,8 @@ const PAGE_SIZE = 1_000;
 const PAIRS_MAX = 50;
 /** How many attachments are remembered that wait for their time. Beyond that they are forgotten, and wait again. */
 const YOUNG_MAX = 10_000;
+/** How many rounds in a row may fail to get the same page before the list begins again. If each failure did that, a Cinder that often fails would never be asked for the last pages. */
+const PAGE_TRIES = 5;
 /** The status of an attachment whose host Cinder shows. */
 const FINISHED = "attached";
 /** The status of a volume that Cinder fills with an image. */
@@ -53,6 +55,8 @@ export class AttachmentSweeper {
   readonly #ticker: Ticker;
   /** The last attachment of the page before. */
   #after: string | null = null;
+  /** How many rounds in a row have not got the page that follows it. */
+  #missed = 0;
   /** The last pair of the page that was looked into, in their order, if the page has more of them than one round looks into. */
   #settledTo = "";
   /** When each attachment was first seen that no server seems to have, by the monotonic clock. */
@@ -96,23 +100,26 @@ export class AttachmentSweeper {
   }
 
   #goOn(after: string | null): void {
+    this.#missed = 0;
     this.#after = after;
     this.#settledTo = "";
   }
 
   /**
    * The page whose turn it is. Only an empty one is the last, because Cinder may give fewer attachments than it was asked for (`osapi_max_limit`). It
-   * refuses the question for what follows an attachment that has ended, and then the list begins again, as after every failure.
+   * refuses the question for what follows an attachment that has ended, and then the list begins again, as it does after several failures in a row.
    */
   async #page(): Promise<readonly CinderAttachment[]> {
     const { storage } = this.#deps;
     const after = this.#after;
     try {
       const page = await storage.attachments({ after, limit: PAGE_SIZE });
+      this.#missed = 0;
       if (page.length > 0 || after === null) return page;
     } catch (error) {
-      this.#goOn(null);
       const isRefused = error instanceof BlockStorageError && error.code === "bad-answer";
+      this.#missed += 1;
+      if (isRefused || this.#missed >= PAGE_TRIES) this.#goOn(null);
       if (after === null || !isRefused) throw error;
     }
     this.#goOn(null);
