@@ -31,6 +31,8 @@ export type SimFault =
   | "restore"
   | "restore-midway"
   | "guest-ends"
+  | "guest-lost"
+  | "disk-lost"
   | "neutron-away"
   | "no-driver"
   | "lies";
@@ -202,6 +204,26 @@ export const PROFILES: readonly Profile[] = [
     changes: ["live"],
     regretMsMax: 10_000,
     watchesSources: true,
+  },
+  {
+    name: "lost-guests",
+    about: "hosts lose guests and disks, and operators rebuild the servers, while processes die and messages are late",
+    faults: [
+      "guest-lost",
+      "guest-lost",
+      "guest-lost",
+      "disk-lost",
+      "disk-lost",
+      "kill",
+      "cut-agent",
+      "silence",
+      "twice",
+    ],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 0,
+    drivers: SLOW_AND_LOSSY,
+    changes: ["rebuild", "os-stop", "os-start", "hard"],
   },
   {
     name: "self-stops",

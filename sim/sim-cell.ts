@@ -235,11 +235,9 @@ export class SimCell {
     );
   }
 
-  /** Cuts the power of the hosts that an agent carries, and returns their names. */
-  losePower(agent: string): string[] {
-    const lost = this.#hosts.filter(({ name }) => name === agent);
-    for (const hosts of lost) hosts.losePower();
-    return lost.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  /** Harms the hosts that an agent carries. Returns what `harm` returns: the names of hosts, or the servers concerned. */
+  harm(agent: string, harm: (hosts: SimHosts) => readonly string[]): string[] {
+    return this.#hosts.flatMap((hosts) => (hosts.name === agent ? harm(hosts) : []));
   }
 
   /** Ends one of the running guests without an order. Returns its server, or null when no guest runs. */

@@ -81,6 +81,10 @@ export class SimCloud {
   onDark: (hosts: readonly string[]) => void = () => {};
   /** Called when hosts have lost their network; their guests continue to run. */
   onCut: (hosts: readonly string[]) => void = () => {};
+  /** Servers of which a host has lost a guest, until somebody has found them whole. */
+  readonly lost = new Set<string>();
+  /** Called when a host has lost the guest of a server. */
+  onLost: (server: string) => void = () => {};
   /** Called when a cell's database was restored, with the servers that run in the cell. */
   onRestored: (running: readonly string[]) => void = () => {};
   readonly #world: World;
@@ -205,7 +209,7 @@ export class SimCloud {
 
   /** Cuts the power of the hosts that an agent carries, and restores it after `awayMs`. */
   losePower(agent: string, awayMs: number): void {
-    const hosts = this.cells.flatMap((cell) => cell.losePower(agent));
+    const hosts = this.cells.flatMap((cell) => cell.harm(agent, (one) => one.losePower()));
     this.supervisor.kill(agent, awayMs);
     this.onDark(hosts);
   }
@@ -216,6 +220,17 @@ export class SimCloud {
     if (uuid === null) return;
     this.#world.history.record("guest", by, { server: uuid });
     this.#world.onUnwanted(uuid, "stopped");
+  }
+
+  /** The hosts of an agent lose one guest or, with a new disk, all guests and the agent's journal, and the agent is away for `awayMs`. */
+  loseGuests(agent: string, what: "loseDisk" | "loseGuest", { draw, awayMs }: { draw: number; awayMs: number }): void {
+    if (what === "loseDisk") this.supervisor.kill(agent, awayMs);
+    for (const server of this.cells.flatMap((cell) => cell.harm(agent, (hosts) => hosts[what](draw)))) {
+      this.#world.history.record(agent, what, { server });
+      if (this.lost.has(server)) continue;
+      this.lost.add(server);
+      this.onLost(server);
+    }
   }
 
   /** Cuts the hosts that an agent carries off from the network for a while. */
@@ -239,12 +254,12 @@ export class SimCloud {
   }
 
   /**
-   * Whether a lie explains a violation: it is about the guest of a server that an agent was told to build which has lied. The laws of the ledger
+   * Whether a lie or a lost guest explains a violation: it is about the guest of a server that an agent was told to build which has lied, or whose host has lost one. The laws of the ledger
    * hold for such a server, too, and everything that is done with it ends.
    */
   isExcused(law: number | "groups" | "volumes", text: string): boolean {
     if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
-    return uuidsIn(text).some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));
+    return uuidsIn(text).some((uuid) => this.lost.has(uuid) || this.cells.some((cell) => cell.isInLiarsHands(uuid)));
   }
 
   /** The servers that wait for an operator, and all servers of their groups. No operator is simulated. */

@@ -89,9 +89,33 @@ export class SimHosts {
     return this.#isDark;
   }
 
-  losePower(): void {
+  /** Cuts their power, and returns their names. */
+  losePower(): readonly string[] {
     this.#isDark = true;
     this.#driver.losePower();
+    return this.#hosts.map(({ name }) => name);
+  }
+
+  /** Loses one guest, as when somebody removes it by hand. Returns its server, or none if there is no guest. */
+  loseGuest(draw: number): readonly string[] {
+    const guests = this.#driver.guests();
+    const guest = guests[draw % Math.max(guests.length, 1)];
+    if (guest === undefined) return [];
+    this.#lose(guest);
+    return [guest.serverUuid];
+  }
+
+  /** Loses all guests and the journal of the agent, whose process has ended. Returns the servers. */
+  loseDisk(): readonly string[] {
+    const guests = this.#driver.guests();
+    for (const guest of guests) this.#lose(guest);
+    this.#disk.records = [];
+    return guests.map(({ serverUuid }) => serverUuid);
+  }
+
+  /** The agent does not hear of it. Some hosts refuse a few times to destroy a guest. */
+  #lose(guest: GuestName): void {
+    this.#driver.destroy(guest, new AbortController().signal).catch(() => this.#lose(guest));
   }
 
   /** Ends a running guest without an order. Returns false if it does not run. */

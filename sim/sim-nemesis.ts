@@ -92,6 +92,8 @@ export class SimNemesis {
         break;
       case "host-power":
       case "host-away":
+      case "guest-lost":
+      case "disk-lost":
         this.#loseHosts(fault, durationMs, chance);
         break;
       case "silence":
@@ -226,10 +228,15 @@ export class SimNemesis {
     });
   }
 
-  /** The hosts of an agent are away for longer than conductors take to declare them down. */
-  #loseHosts(fault: "host-power" | "host-away", durationMs: number, chance: number): void {
+  /** The hosts of an agent are away for longer than conductors take to declare them down, or lose what they have. */
+  #loseHosts(fault: "host-power" | "host-away" | "guest-lost" | "disk-lost", durationMs: number, chance: number): void {
     const { supervisor } = this.#cloud;
     const agent = this.#pick(supervisor.names("agent"));
+    if (fault === "guest-lost" || fault === "disk-lost") {
+      const what = fault === "disk-lost" ? "loseDisk" : "loseGuest";
+      this.#cloud.loseGuests(agent, what, { draw: Math.floor(chance * 1_000), awayMs: durationMs / 3 });
+      return;
+    }
     if (fault === "host-power") {
       // Long enough for an operator to notice, and to evacuate the servers.
       this.#darken(agent, HOST_DARK_MS_MIN + durationMs * 2);

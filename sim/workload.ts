@@ -1,6 +1,7 @@
 import { AttachmentChanges } from "./attachment-changes.ts";
 import type { ApiCall, SimAnswer } from "./call-in-process.ts";
 import { InterfaceChanges } from "./interface-changes.ts";
+import { LostGuests } from "./lost-guests.ts";
 import type { Profile } from "./profiles.ts";
 import { ServerChanges } from "./server-changes.ts";
 import type { SimCloud } from "./sim-cloud.ts";
@@ -60,6 +61,7 @@ export class Workload {
   readonly #snapshotChanges: SnapshotChanges | null;
   readonly #volumeRebuilds: VolumeRebuilds;
   readonly #interfaceChanges: InterfaceChanges;
+  readonly #lostGuests: LostGuests;
   #open = 0;
   /** Number of unfinished deletes. It is needed because between two tries of a delete no call is open. */
   #deleting = 0;
@@ -105,6 +107,9 @@ export class Workload {
     const hasSnapshots = cinder?.fills === null && migrations === null;
     this.#snapshotChanges = hasSnapshots ? new SnapshotChanges(world, user, cinder) : null;
     this.#interfaceChanges = new InterfaceChanges(world, user, cloud.neutron?.usersPorts ?? []);
+    const copiesOf = (uuid: string) => cloud.cells.flatMap((cell) => cell.copiesOf(uuid));
+    this.#lostGuests = new LostGuests(world, { ...user, lost: cloud.lost, copiesOf });
+    cloud.onLost = (uuid) => void this.#lostGuests.heal(uuid);
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
     };
@@ -120,7 +125,8 @@ export class Workload {
 
   /** How often each change of a server was begun. */
   get changes(): ReadonlyMap<string, number> {
-    const { begun } = this.#changes;
+    const begun = new Map(this.#changes.begun);
+    if (this.#lostGuests.rebuilds > 0) begun.set("rebuilds of lost guests", this.#lostGuests.rebuilds);
     if (this.#cloud.cinder === null) return begun;
     const unconfirmed = ["volumes of an unconfirmed move", this.#unconfirmedMoves.changed] as const;
     const reimages = this.#cloud.fillsVolumes ? ([["reimage", this.#volumeRebuilds.begun]] as const) : [];
@@ -136,7 +142,13 @@ export class Workload {
 
   /** Whether no call is under way or planned. */
   get isIdle(): boolean {
-    return this.#open === 0 && this.#unconfirmedMoves.open === 0 && this.#deleting === 0 && !this.#wantsLast;
+    return (
+      this.#open === 0 &&
+      this.#cloud.lost.size === 0 &&
+      this.#unconfirmedMoves.open === 0 &&
+      this.#deleting === 0 &&
+      !this.#wantsLast
+    );
   }
 
   /** Starts this number of operations, spread over the time until `untilMs`. */

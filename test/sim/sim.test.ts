@@ -24,6 +24,8 @@ const REBUILT = [7, 34];
 const WITH_PORTS = [8, 880_051];
 /** Worlds in which agents lie, also about hosts of others. */
 const LIED = [2, 3];
+/** Worlds in which hosts lose guests and whole disks. */
+const GUESTS_LOST = [7, 16];
 /** The heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 
@@ -174,4 +176,12 @@ test("a quiet cloud costs little: time jumps from event to event", { timeout: TI
   const [short, long] = [await quiet(60_000), await quiet(360_000)];
   const stepsPerSecond = ((long.steps - short.steps) * 1_000) / (long.simulatedMs - short.simulatedMs);
   expect(stepsPerSecond).toBeLessThan(QUIET_STEPS_PER_SECOND);
+});
+
+test("every server whose host has lost its guest has one again after rebuilds", { timeout: TIMEOUT_MS }, async () => {
+  for (const seed of GUESTS_LOST) {
+    const { findings, counts } = await simulate(world(seed, "lost-guests"));
+    expect(findings, `berth sim --profile lost-guests --seed ${seed}`).toEqual([]);
+    expect(counts.changes["rebuilds of lost guests"]).toBeGreaterThan(0);
+  }
 });
