@@ -66,7 +66,10 @@ export interface SecurityGroups {
   deleteGroup(id: string, by: AskedBy): Promise<{ readonly kind: "deleted" } | SecurityGroupRefusal>;
   /** The rule, or null if it does not exist or the caller may not see it. */
   rule(id: string, by: AskedBy): Promise<SecurityGroupRule | null>;
-  /** Refuses a rule that lets pass exactly what another rule of the group does. */
+  /**
+   * Refuses a rule that lets pass exactly what another rule of the group does. Of equal rules that are added at the same time, Berth's own network adds one.
+   * Neutron, which looks for equal rules before it writes one, may add all of them.
+   */
   createRule(
     rule: NewSecurityGroupRule,
     by: AskedBy,

@@ -46,6 +46,14 @@ export function ownSecurityGroupsContract(name: string, make: () => Promise<OwnS
       expect(found?.rules).toHaveLength(2);
     });
 
+    test("of equal rules that are added at the same time, one is", async () => {
+      const values = { protocol: null, portMin: null, portMax: null, remotePrefix: null, description: "" };
+      const ends = { groupId: group.id, projectId: "p", remoteGroupId: group.id } as const;
+      const asked = { ...values, ...ends, direction: "ingress", etherType: "IPv4" } as const;
+      const outcomes = await Promise.all([1, 2, 3].map(() => groups.createRule(asked, OWN)));
+      expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["created", "exists", "exists"]);
+    });
+
     test("of two calls that know the same groups of a port, one gives it others", async () => {
       const other = await groups.createGroup({ projectId: "p", name: "db", description: "" }, OWN);
       if (other.kind !== "created") throw new Error(other.why);

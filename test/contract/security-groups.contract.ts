@@ -80,14 +80,6 @@ export function securityGroupsContract(name: string, make: () => Promise<Securit
       expect((await find(group.id))?.rules).toHaveLength(3);
     });
 
-    test("of equal rules that are added at the same time, one is", async () => {
-      const group = await create();
-      const values = { protocol: null, portMin: null, portMax: null, remotePrefix: null };
-      const asked = rule(group.id, { ...values, remoteGroupId: group.id });
-      const outcomes = await Promise.all([1, 2, 3].map(() => groups.createRule(asked, OWN)));
-      expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["created", "exists", "exists"]);
-    });
-
     test("a rule needs its group and the group that it names, and goes with either", async () => {
       const [group, remote] = [await create(), await create({ name: "clients" })];
       const fromNone = rule(group.id, { remotePrefix: null, remoteGroupId: randomUUID() });
