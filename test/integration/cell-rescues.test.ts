@@ -18,8 +18,11 @@ beforeEach(async () => {
 afterEach(() => cell.close());
 
 /** Server 1 runs on host 0. */
-async function start(options: Parameters<typeof startServer>[1] = {}): Promise<AgentProcess> {
-  const agent = await startServer(cell, { disk, ...options });
+async function start(
+  options: Parameters<typeof startServer>[1] = {},
+  settings: Parameters<typeof startServer>[2] = {},
+): Promise<AgentProcess> {
+  const agent = await startServer(cell, { disk, ...options }, settings);
   await running(true, false);
   return agent;
 }
@@ -88,7 +91,8 @@ describe("a rescue", () => {
   });
 
   test("whose agent dies after it has booted the guest is known to the agent's next process", async () => {
-    const agent = await start();
+    // Otherwise the conductor may give the rescue up before the next process is there.
+    const agent = await start({}, { hostGraceMs: 600_000, unseenMs: 600_000 });
     const rescue = agent.driver.rescue.bind(agent.driver);
     agent.driver.rescue = async (...order) => {
       await rescue(...order);

@@ -1,5 +1,6 @@
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import type { Server } from "../../core/tasks/server.ts";
+import type { ConductorSettings } from "../../services/conductor/settings.ts";
 import { type AgentProcess, SmallCell } from "./small-cell.ts";
 
 /** The product's own waits, of a second and more, dominate some of the tests that use this. */
@@ -13,9 +14,16 @@ export function openCell(): Promise<SmallCell> {
   return new SmallCell({ speed: SPEED }).open();
 }
 
-/** Starts a conductor and the agent, and boots server 1 on host 0. A host is down soon after its agent falls silent. */
-export async function startServer(cell: SmallCell, options: Partial<AgentOptions>): Promise<AgentProcess> {
-  await cell.startConductor(1, { unseenMs: 500 * SPEED });
+/**
+ * Starts a conductor and the agent, and boots server 1 on host 0. A host is down soon after its agent falls silent, unless the conductor's settings say
+ * otherwise.
+ */
+export async function startServer(
+  cell: SmallCell,
+  options: Partial<AgentOptions>,
+  settings: Partial<ConductorSettings> = {},
+): Promise<AgentProcess> {
+  await cell.startConductor(1, { unseenMs: 500 * SPEED, ...settings });
   const agent = await cell.startAgent({ ...HOST, ...options });
   await cell.hostsUp(1);
   await cell.boot(1, [0]);
