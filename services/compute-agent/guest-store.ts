@@ -1,6 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { type GuestEntry, GuestTable } from "./guest-table.ts";
-import type { GuestName, Journal, JournalRecord } from "./journal.ts";
+import type { ComparedWith, GuestName, Journal, JournalRecord } from "./journal.ts";
 
 /**
  * Failure reports and tombstones are kept for this long after this process wrote or read them, which is well past the arrival of any late
@@ -44,15 +44,16 @@ export class GuestStore {
     return store;
   }
 
-  /** The incarnation of the cell's database with which the host was last compared, or "" when there was none. */
-  incarnationOf(host: string): string {
-    return this.#table.incarnationOf(host);
+  /** The database with which the host was last compared, with the incarnation "" when there was none. */
+  comparedWith(host: string): ComparedWith {
+    return this.#table.comparedWith(host);
   }
 
-  /** Records that the host was compared with this incarnation. Resolves when that is durable. */
-  async compared(host: string, incarnation: string): Promise<void> {
-    if (this.incarnationOf(host) === incarnation) return;
-    const record = { kind: "compared", host, incarnation } as const;
+  /** Records that the host was compared with this database. One whose cell is not named is of the cell that is known. Resolves when that is durable. */
+  async compared(host: string, { incarnation, cell }: ComparedWith): Promise<void> {
+    const before = this.comparedWith(host);
+    if (before.incarnation === incarnation && (cell ?? before.cell) === before.cell) return;
+    const record = { kind: "compared", host, incarnation, cell: cell ?? before.cell } as const;
     this.#table.apply(record, this.#clock.monotonic());
     await this.#journal.append(record);
   }

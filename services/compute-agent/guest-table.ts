@@ -1,7 +1,7 @@
 import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
-import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
+import type { ComparedWith, GuestName, GuestState, JournalRecord } from "./journal.ts";
 
 /** A guest, or the failure report of an attempt whose guest is gone. */
 export type GuestEntry =
@@ -38,7 +38,7 @@ export class GuestTable {
   readonly #guests = new Map<string, Map<string, Aging<GuestEntry>>>();
   /** The tombstones of each host, by attempt id, or by server for all of its attempts. */
   readonly #tombstones = new Map<string, Map<string, Aging<Tombstone>>>();
-  readonly #incarnations = new Map<string, string>();
+  readonly #compared = new Map<string, ComparedWith>();
 
   /** `nowMs` is read from a monotonic clock, which may have started with this process. */
   apply(record: JournalRecord, nowMs: number): void {
@@ -64,7 +64,7 @@ export class GuestTable {
         return;
       }
       case "compared":
-        this.#incarnations.set(record.host, record.incarnation);
+        this.#compared.set(record.host, { incarnation: record.incarnation, cell: record.cell });
         return;
       default:
         record satisfies never;
@@ -79,9 +79,9 @@ export class GuestTable {
       : { volumes: before.volumes };
   }
 
-  /** The incarnation of the cell's database with which the host was last compared, or "" when there was none. */
-  incarnationOf(host: string): string {
-    return this.#incarnations.get(host) ?? "";
+  /** The database with which the host was last compared, with the incarnation "" when there was none. */
+  comparedWith(host: string): ComparedWith {
+    return this.#compared.get(host) ?? { incarnation: "" };
   }
 
   guest(host: string, attemptId: string): GuestEntry | undefined {
@@ -121,10 +121,7 @@ export class GuestTable {
   records(): JournalRecord[] {
     const tombstones = [...this.#tombstones.values()].flatMap(entriesOf);
     return [
-      ...Array.from(
-        this.#incarnations,
-        ([host, incarnation]): JournalRecord => ({ kind: "compared", host, incarnation }),
-      ),
+      ...Array.from(this.#compared, ([host, database]): JournalRecord => ({ kind: "compared", host, ...database })),
       ...tombstones.map((entry): JournalRecord => ({ kind: "tombstone", ...entry })),
       ...this.all().map((entry): JournalRecord => {
         if (entry.state !== "failed") return { kind: "guest", ...entry };

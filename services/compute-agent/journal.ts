@@ -12,6 +12,12 @@ export interface GuestName {
 /** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. `suspended`: the same, and its memory is saved. `rescued`: the guest runs from a rescue image. */
 export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused" | "suspended" | "rescued";
 
+/** The database with which a host was compared. */
+export interface ComparedWith {
+  readonly incarnation: string;
+  readonly cell?: string | undefined;
+}
+
 /** One event on a host. A later record of a guest replaces earlier ones. Times are milliseconds since the epoch. */
 export type JournalRecord =
   /**
@@ -41,8 +47,8 @@ export type JournalRecord =
   | (GuestName & { readonly kind: "gone" })
   /** The attempt may never be built here again. With an empty `attemptId` this holds for all attempts of the server. */
   | (GuestName & { readonly kind: "tombstone"; readonly atMs: number })
-  /** The host was compared with this incarnation of its cell's database. */
-  | { readonly kind: "compared"; readonly host: string; readonly incarnation: string };
+  /** The host was compared with this incarnation of its cell's database. Conductors of older versions do not name the cell. */
+  | ({ readonly kind: "compared"; readonly host: string } & ComparedWith);
 
 /**
  * The records that an agent needs after its own crash, in the order of the events. Both implementations (file, memory) pass

@@ -3,7 +3,7 @@ import type { ConsoleListener } from "../../adapters/consoles/console-listener.t
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { filesOf } from "../../core/tasks/server-volumes.ts";
-import { type Guest, GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
+import { type Compared, type Guest, GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -260,7 +260,7 @@ function obey(parties: Parties, order: ConductorOrder, from: ConductorStream): v
       trees.judged(order.value, from);
       break;
     case "compared":
-      store.compared(order.value.host, order.value.incarnation).catch(failed);
+      noteCompared(store, order.value, from).catch(failed);
       break;
     case "welcome":
     case "heartbeat":
@@ -276,9 +276,16 @@ function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): H
     hosts: hosts.map(({ name }) => ({
       host: name,
       guests: guestsOf(store, name),
-      incarnation: store.incarnationOf(name),
+      ...store.comparedWith(name),
     })),
   };
+}
+
+/** A host is in one cell. A conductor of another one is left, which the agent has reached before it knew its cell. */
+async function noteCompared(store: GuestStore, { host, ...database }: Compared, from: ConductorStream): Promise<void> {
+  const { cell } = store.comparedWith(host);
+  if (cell === undefined || database.cell === undefined || database.cell === cell) await store.compared(host, database);
+  else from.close(`host ${host} is in cell ${cell}, and this conductor is one of cell ${database.cell}`);
 }
 
 /** Lists guests in their real state, not as the agent left them, because a guest may have shut itself down. */

@@ -3,7 +3,7 @@ import { type AgentListener, type AgentStream, CONDUCTOR_STOPS } from "../../cor
 import type { AgentMessage, Hello, HostState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
-import { helloFault } from "./hello-fault.ts";
+import { helloFault, otherCell } from "./hello-fault.ts";
 
 const SILENT_HEARTBEATS = 3;
 
@@ -29,7 +29,7 @@ export interface RegistryHandlers {
 
 /**
  * Records which agent's stream carries which host. An agent that dials again replaces its old stream. A hello is refused when the agent's
- * certificate does not allow it, or when it names a host that a live connection of another agent carries. A connection lives until its
+ * certificate does not allow it, or when it names a host of another cell, or one that a live connection of another agent carries. A connection lives until its
  * stream closes, because the agent's process ended or was silent for three heartbeats. So an agent that comes back under another id waits
  * at most that long. Reports count only for hosts that their connection carries.
  */
@@ -37,6 +37,7 @@ export class AgentRegistry {
   readonly #clock: Clock;
   readonly #heartbeatMs: number;
   readonly #conductorId: string;
+  readonly #cell: string;
   readonly #allowCellWide: boolean;
   readonly #events: ConductorEvents;
   readonly #handlers: RegistryHandlers;
@@ -54,6 +55,8 @@ export class AgentRegistry {
     readonly clock: Clock;
     readonly heartbeatMs: number;
     readonly conductorId: string;
+    /** The conductor's cell. */
+    readonly cell: string;
     /** Whether to accept agents whose certificate names no agent. */
     readonly allowCellWideCertificates: boolean;
     readonly events: ConductorEvents;
@@ -62,6 +65,7 @@ export class AgentRegistry {
     this.#clock = options.clock;
     this.#heartbeatMs = options.heartbeatMs;
     this.#conductorId = options.conductorId;
+    this.#cell = options.cell;
     this.#allowCellWide = options.allowCellWideCertificates;
     this.#events = options.events;
     this.#handlers = options.handlers;
@@ -148,6 +152,8 @@ export class AgentRegistry {
     const isOpen = permit === null || (this.#allowCellWide && isCellWide(permit));
     const refused = isOpen ? null : helloRefusal(permit, { agentId, hosts });
     if (refused !== null) return refused;
+    const elsewhere = hello.hosts.find(({ cell = this.#cell }) => cell !== this.#cell);
+    if (elsewhere !== undefined) return otherCell(elsewhere, this.#cell);
     for (const host of hosts) {
       const holder = this.#byHost.get(host);
       if (holder === undefined || holder.agentId === agentId || holder.stream.closed) continue;

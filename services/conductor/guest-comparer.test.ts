@@ -55,7 +55,7 @@ function setUp(unknownDestroysPerMinute = 10) {
     ports,
     interfaces,
   });
-  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, cell: "cell-1", commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,
@@ -214,7 +214,7 @@ test("an agent without guests learns the incarnation of the database before its 
   const mayComeUp = comparer.compareBeforeUp(connection, "host-0");
   await answer(1, []);
   expect(await mayComeUp).toBe(true);
-  expect(compared()).toEqual([{ host: "host-0", incarnation: await store.incarnation() }]);
+  expect(compared()).toEqual([{ host: "host-0", cell: "cell-1", incarnation: await store.incarnation() }]);
 });
 
 test("a host whose agent knows the present incarnation comes up without another question", async () => {
@@ -261,12 +261,12 @@ test.each([
   // A guest is built after the host has answered. The failover loses it.
   await store.quarantine.renewIncarnation();
   await first;
-  expect(compared()).toEqual([{ host: "host-0", incarnation: "memory/0" }]);
+  expect(compared()).toEqual([{ host: "host-0", cell: "cell-1", incarnation: "memory/0" }]);
   const second = comparer.compare(connection, "host-0");
   await answer(2, [1]);
   await second;
   expect(await store.quarantine.quarantined()).toMatchObject([{ serverUuid: serverId(1), holds: true }]);
-  expect(compared().at(-1)).toEqual({ host: "host-0", incarnation: "memory/1" });
+  expect(compared().at(-1)).toEqual({ host: "host-0", cell: "cell-1", incarnation: "memory/1" });
 });
 
 test("a guest in quarantine is forgotten when it is gone from its host, and until then nothing is written", async () => {

@@ -40,6 +40,7 @@ export class GuestComparer {
   readonly #holders: Pick<HostHolders, "isFree" | "isFreeBy">;
   readonly #settler: GuestSettler;
   readonly #ports: Pick<HomePorts, "look">;
+  readonly #cell: string;
   readonly #commits: StepCommitter;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
@@ -61,6 +62,8 @@ export class GuestComparer {
     readonly holders: Pick<HostHolders, "isFree" | "isFreeBy">;
     readonly settler: GuestSettler;
     readonly ports: Pick<HomePorts, "look">;
+    /** The cell that agents are told, since each of their hosts is in one cell. */
+    readonly cell: string;
     readonly commits: StepCommitter;
     readonly clock: Clock;
     readonly events: ConductorEvents;
@@ -81,6 +84,7 @@ export class GuestComparer {
     });
     this.#settler = options.settler;
     this.#ports = options.ports;
+    this.#cell = options.cell;
     this.#commits = options.commits;
     this.#clock = options.clock;
     this.#events = options.events;
@@ -263,10 +267,12 @@ export class GuestComparer {
       await this.#commits.answered("note-compared", this.#noting, { host, incarnation });
       this.#noted.set(host, incarnation);
     }
-    if (this.incarnationOf(connection, host) === incarnation) return;
-    const known = this.#compared.get(connection) ?? new Map<string, string>();
-    this.#compared.set(connection, known.set(host, incarnation));
-    connection.stream.send({ body: { $case: "compared", value: { host, incarnation } } });
+    const told = this.#compared.get(connection) ?? new Map<string, string>();
+    // An agent that does not know its cell yet is told once, although it may be of a version that does not remember it.
+    const isKnown = told.has(host) || connection.hosts.get(host)?.cell === this.#cell;
+    if (isKnown && this.incarnationOf(connection, host) === incarnation) return;
+    this.#compared.set(connection, told.set(host, incarnation));
+    connection.stream.send({ body: { $case: "compared", value: { host, incarnation, cell: this.#cell } } });
   }
 }
 

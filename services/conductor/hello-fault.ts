@@ -1,4 +1,4 @@
-import type { Guest, Hello } from "../../proto/gen/berth/agent.ts";
+import type { Guest, Hello, HostState } from "../../proto/gen/berth/agent.ts";
 
 /** Control characters are excluded. The database refuses U+0000, and the others would make log lines hard to read. */
 const AGENT_ID = /^\P{Cc}{1,200}$/u;
@@ -20,14 +20,20 @@ const GUESTS_MAX = 10_000;
  */
 export function helloFault({ agentId, hosts }: Hello): string | null {
   if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is not an agent id`;
-  for (const { host, guests, incarnation } of hosts) {
+  for (const { host, guests, incarnation, cell = "" } of hosts) {
     if (!HOST.test(host)) return `${shown(host)} is not the name of a host`;
+    if (!INCARNATION.test(cell)) return `host ${host}: ${shown(cell)} is not the name of a cell`;
     if (!INCARNATION.test(incarnation))
       return `host ${host}: ${shown(incarnation)} is not the incarnation of a database`;
     const fault = guestsFault(guests);
     if (fault !== null) return `host ${host}: ${fault}`;
   }
   return null;
+}
+
+/** Why a conductor of `cell` does not take the agent of a host that is in another cell, as a text for the agent. */
+export function otherCell({ host, cell: other = "" }: HostState, cell: string): string {
+  return `host ${host} is in cell ${other}, as its agent's journal says, and this is a conductor of cell ${cell}: give the agent the addresses of the conductors of ${other} (BERTH_CONDUCTORS); to move an empty host to ${cell}, remove it from ${other}, and start its agent with a new journal`;
 }
 
 /** Returns the fault of a list of guests, as a text for its agent, or null. */

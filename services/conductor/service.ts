@@ -141,9 +141,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const commits = new StepCommitter({ store, conductorId: settings.conductorId, clock, events, stop });
   const onReport = (report: AgentReport, connection: AgentConnection) =>
     dispatchReport({ runs, settler, comparer, trees, consoles, events }, report, connection);
-  const { conductorId, heartbeatMs, allowCellWideCertificates } = settings;
+  const { cell, conductorId, heartbeatMs, allowCellWideCertificates } = settings;
   const registry: AgentRegistry = new AgentRegistry({
-    ...{ clock, heartbeatMs, conductorId, allowCellWideCertificates, events },
+    ...{ clock, heartbeatMs, conductorId, cell, allowCellWideCertificates, events },
     handlers: {
       onArrived: (connection) => {
         comparer.arrived(connection);
@@ -171,7 +171,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const told = { stopServer, resumeSnapshot };
   const settler = new GuestSettler({ store, commits, judge, ports, interfaces, clock, events, streamOf, ...told });
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
-  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, cell, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
   const isBesideNeutron = deps.networking !== undefined;
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries, isBesideNeutron });

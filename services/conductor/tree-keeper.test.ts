@@ -59,7 +59,7 @@ function setUp() {
     ports,
     interfaces,
   });
-  const comparer = new GuestComparer({ store, holders, settler, ports, commits, clock, events });
+  const comparer = new GuestComparer({ store, holders, settler, ports, cell: "cell-1", commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
     closed: false,

@@ -144,6 +144,8 @@ export interface HostState {
   guests: Guest[];
   /** Incarnation named by the last Compared that the agent received; empty when there was none. */
   incarnation: string;
+  /** The cell named by that Compared. Absent when there was none, or when the agent or that conductor was of an older version. */
+  cell?: string | undefined;
 }
 
 /**
@@ -154,6 +156,11 @@ export interface HostState {
 export interface Compared {
   host: string;
   incarnation: string;
+  /**
+   * The cell of the conductor. The agent remembers it, too: the host is in this cell, and the conductors of others refuse its agent. Absent from a conductor of
+   * an older version.
+   */
+  cell?: string | undefined;
 }
 
 export interface Guest {
@@ -1491,7 +1498,7 @@ export const Hello: MessageFns<Hello> = {
 };
 
 function createBaseHostState(): HostState {
-  return { host: "", guests: [], incarnation: "" };
+  return { host: "", guests: [], incarnation: "", cell: undefined };
 }
 
 export const HostState: MessageFns<HostState> = {
@@ -1504,6 +1511,9 @@ export const HostState: MessageFns<HostState> = {
     }
     if (message.incarnation !== "") {
       writer.uint32(26).string(message.incarnation);
+    }
+    if (message.cell !== undefined) {
+      writer.uint32(34).string(message.cell);
     }
     return writer;
   },
@@ -1545,6 +1555,14 @@ export const HostState: MessageFns<HostState> = {
             message.incarnation = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.cell = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1565,12 +1583,13 @@ export const HostState: MessageFns<HostState> = {
     message.host = object.host ?? "";
     message.guests = object.guests?.map((e) => Guest.fromPartial(e)) || [];
     message.incarnation = object.incarnation ?? "";
+    message.cell = object.cell ?? undefined;
     return message;
   },
 };
 
 function createBaseCompared(): Compared {
-  return { host: "", incarnation: "" };
+  return { host: "", incarnation: "", cell: undefined };
 }
 
 export const Compared: MessageFns<Compared> = {
@@ -1580,6 +1599,9 @@ export const Compared: MessageFns<Compared> = {
     }
     if (message.incarnation !== "") {
       writer.uint32(18).string(message.incarnation);
+    }
+    if (message.cell !== undefined) {
+      writer.uint32(26).string(message.cell);
     }
     return writer;
   },
@@ -1613,6 +1635,14 @@ export const Compared: MessageFns<Compared> = {
             message.incarnation = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.cell = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1632,6 +1662,7 @@ export const Compared: MessageFns<Compared> = {
     const message = createBaseCompared();
     message.host = object.host ?? "";
     message.incarnation = object.incarnation ?? "";
+    message.cell = object.cell ?? undefined;
     return message;
   },
 };
