@@ -21,6 +21,7 @@ export type RequestsPort = Pick<
   | "accept"
   | "acceptWithin"
   | "requests"
+  | "changedRequests"
   | "listRequests"
   | "scanRequests"
   | "isRareName"

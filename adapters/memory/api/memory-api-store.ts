@@ -159,6 +159,10 @@ export class MemoryApiStore implements ApiStore {
     return serverUuids.map((uuid) => this.#requests.get(uuid)).filter((record) => record !== undefined);
   }
 
+  async changedRequests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
+    return (await this.requests(serverUuids)).filter(({ changes }) => changes !== null);
+  }
+
   async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return [];

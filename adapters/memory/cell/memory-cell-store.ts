@@ -137,6 +137,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly serversByAttribute: CellStore["serversByAttribute"] = async (query) =>
     serverReads.serversByAttribute(this.cell, query);
 
+  readonly serverSketches: CellStore["serverSketches"] = async (query) => serverReads.serverSketches(this.cell, query);
+
   readonly attributeValues: CellStore["attributeValues"] = async (query) =>
     serverReads.attributeValues(this.cell, query);
 

@@ -13,6 +13,8 @@ import {
   type IndexedAttribute,
   type ListPosition,
   newestFirst,
+  type ServerSketch,
+  type SketchQuery,
   type TokenQuery,
   type ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
@@ -108,6 +110,22 @@ export function serversByAttribute(cell: CellState, query: AttributeQuery): Attr
     .slice(0, limit);
   const last = passing.length === limit ? passing.at(-1) : scanned.length < looksMax ? undefined : scanned.at(-1);
   return { servers: passing, resumeAt: last === undefined ? null : positionOf(last) };
+}
+
+export function serverSketches(cell: CellState, query: SketchQuery): readonly ServerSketch[] | null {
+  const { others, projectId, looksMax, withSpec } = query;
+  const looked = [...cell.servers.values()].filter((row) => row.deletedAtMs === null && hasValue(row, query));
+  if (looked.length > looksMax) return null;
+  return looked
+    .filter(
+      (row) => (projectId === null || row.spec.projectId === projectId) && others.every((one) => hasValue(row, one)),
+    )
+    .map(serverOf)
+    .filter((server) => server !== null)
+    .map(({ uuid, createdAtMs, status, taskState, host, updatedAtMs, launchedAtMs, spec }) => ({
+      ...{ uuid, createdAtMs, status, taskState, host, updatedAtMs, launchedAtMs },
+      spec: withSpec ? spec : null,
+    }));
 }
 
 export function attributeValues(

@@ -70,3 +70,18 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
     .filter((row) => row !== undefined)
     .map(requestOf);
 }
+
+/** Cost: one round trip, and a look at each request. Only those with changes are returned. */
+export async function readChangedRequests(
+  pool: Pool,
+  serverUuids: readonly string[],
+): Promise<readonly RequestRecord[]> {
+  if (serverUuids.length === 0) return [];
+  const rows = await queryStored<RequestRow>(pool, {
+    name: "changed_requests",
+    text: `select ${REQUEST_COLUMNS} from requests where server_uuid = any ($1) and changes is not null`,
+    values: [textArrayLiteral(onlyUuids(serverUuids))],
+    isBytesAsText: true,
+  });
+  return rows.map(requestOf);
+}

@@ -23,12 +23,7 @@ import type {
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../../core/stores/cell/cell-store.ts";
-import type {
-  AttributeQuery,
-  AttributeStretch,
-  ListPosition,
-  ValuesQuery,
-} from "../../../core/stores/cell/listed-servers.ts";
+import type { AttributeQuery, AttributeStretch, ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type {
   BeginOutcome,
   ClosingOutcome,
@@ -83,6 +78,7 @@ import { readClaimed } from "./read-claimed.ts";
 import { readHostRecords } from "./read-host-records.ts";
 import { readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
 import { readFencedSources, readOrphans } from "./read-orphans.ts";
+import { readServerSketches } from "./read-server-sketches.ts";
 import {
   readAttempts,
   readHomes,
@@ -166,9 +162,9 @@ export class PostgresCellStore implements CellStore {
     return readServersByAttribute(this.#pool, query);
   }
 
-  attributeValues(query: ValuesQuery): Promise<readonly string[] | null> {
-    return readAttributeValues(this.#pool, query);
-  }
+  readonly attributeValues: CellStore["attributeValues"] = (query) => readAttributeValues(this.#pool, query);
+
+  readonly serverSketches: CellStore["serverSketches"] = (query) => readServerSketches(this.#pool, query);
 
   readonly serversByTokens: CellStore["serversByTokens"] = (query) => readServersByTokens(this.#pool, query);
 

@@ -15,7 +15,7 @@ import { type StoredServer, serversAt, storedServerOf } from "./read-servers.ts"
 const KEY = "message_late_field(spec, 24)";
 
 /** The expressions of the indexes, which these must equal. */
-const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
+export const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
   flavor: "message_field(message_field(spec, 5), 1)",
   image: "message_field(spec, 6)",
   user: "user_id",
@@ -25,13 +25,13 @@ const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
   host: "host",
 };
 /** The conditions of the indexes, which Postgres must find in the statements. */
-const LISTED: Readonly<Record<IndexedAttribute, string>> = {
+export const LISTED: Readonly<Record<IndexedAttribute, string>> = {
   ...{ flavor: "deleted_at is null", image: "deleted_at is null", user: "deleted_at is null" },
   ...{ key: `deleted_at is null and ${KEY} is not null`, reservation: "deleted_at is null" },
   ...{ status: "true", host: "host is not null" },
 };
 /** Nearly no server is without a host, and each has a project except the rows that only close a UUID. */
-const WITHOUT_HOST = "host is null and deleted_at is null and project_id <> ''";
+export const WITHOUT_HOST = "host is null and deleted_at is null and project_id <> ''";
 /** The index has the first bytes of longer values, too. */
 const INDEXED_BYTES_MAX = 1_024;
 /** Of each of several lists at least this many servers are looked at, and this many times its share of the servers of one list. */
@@ -136,13 +136,7 @@ function listsOf(query: AttributeQuery) {
     "status <> 'CLOSED'",
     ...(project === null ? [] : [project]),
     ...(nameContains === undefined ? [] : [`position($${values.push(nameContains)} in name) > 0`]),
-    ...others.map((other) => {
-      const its = [other.value, ...(other.otherValues ?? [])].map((one) => indexedValue(other.attribute, one));
-      const isOne = `${EXPRESSIONS[other.attribute]} = any ($${values.push(its)}::${typeOf(other.attribute)}[])`;
-      // Most messages do not have the bytes of the value anywhere, which a search finds out in a tenth of the time in which its field is read.
-      if (isSearchedFirst(other)) return `(position($${values.push(its[0])}::bytea in spec) > 0 and ${isOne})`;
-      return other.orNone === true ? `(host is null or ${isOne})` : isOne;
-    }),
+    ...others.map((other) => conditionOf(other, values)),
   ].join(" and ");
   const orders = { forwards: oldestFirst ? "created_at asc, uuid desc" : "created_at desc, uuid asc" };
   // The entries of hosts are merged before their servers are read.
@@ -161,12 +155,21 @@ function listsOf(query: AttributeQuery) {
   return { values, lists, orders, passes };
 }
 
+/** SQL of the condition that a server has a value of an attribute. Adds the values to those of the statement. */
+export function conditionOf(asked: AttributeValueAsked, values: unknown[]): string {
+  const its = [asked.value, ...(asked.otherValues ?? [])].map((one) => indexedValue(asked.attribute, one));
+  const isOne = `${EXPRESSIONS[asked.attribute]} = any ($${values.push(its)}::${typeOf(asked.attribute)}[])`;
+  // Most messages do not have the bytes of the value anywhere, which a search finds out in a tenth of the time in which its field is read.
+  if (isSearchedFirst(asked)) return `(position($${values.push(its[0])}::bytea in spec) > 0 and ${isOne})`;
+  return asked.orNone === true ? `(host is null or ${isOne})` : isOne;
+}
+
 /** Whether the condition is the value of a field of the message. */
 const isSearchedFirst = ({ attribute, otherValues = [] }: AttributeValueAsked): boolean =>
   !TEXTS.has(attribute) && otherValues.length === 0;
 
 /** The part of a statement's name that stands for another condition. */
-const initialOf = (other: AttributeValueAsked): string =>
+export const initialOf = (other: AttributeValueAsked): string =>
   `${other.attribute[0]}${other.orNone ? "n" : ""}${isSearchedFirst(other) ? "1" : ""}`;
 
 /** Cost: one round trip, and a descent into the index for each different value. */
@@ -261,8 +264,8 @@ function positionOf(row: StretchRow | undefined): ListPosition | null {
 }
 
 const TEXTS: ReadonlySet<IndexedAttribute> = new Set(["user", "status", "host"]);
-const typeOf = (attribute: IndexedAttribute): string => (TEXTS.has(attribute) ? "text" : "bytea");
+export const typeOf = (attribute: IndexedAttribute): string => (TEXTS.has(attribute) ? "text" : "bytea");
 
-function indexedValue(attribute: IndexedAttribute, value: string): string | Buffer {
+export function indexedValue(attribute: IndexedAttribute, value: string): string | Buffer {
   return TEXTS.has(attribute) ? value : Buffer.from(value).subarray(0, INDEXED_BYTES_MAX);
 }

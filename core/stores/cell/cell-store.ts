@@ -8,7 +8,15 @@ import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server, ServerStatus } from "../../tasks/server.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
-import type { AttributeQuery, AttributeStretch, ListPosition, TokenQuery, ValuesQuery } from "./listed-servers.ts";
+import type {
+  AttributeQuery,
+  AttributeStretch,
+  ListPosition,
+  ServerSketch,
+  SketchQuery,
+  TokenQuery,
+  ValuesQuery,
+} from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { PlugStore } from "./plug-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
@@ -149,6 +157,11 @@ export interface ServerStore {
    * bounded however few of them are of the project. It may return fewer than it could, but then there is a place where the next ones follow.
    */
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
+  /**
+   * All servers with a value of an attribute, except deleted ones, in any order, with the parts by which they are sorted. Null when more servers would have to
+   * be looked at than may be.
+   */
+  serverSketches(query: SketchQuery): Promise<readonly ServerSketch[] | null>;
   /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */
   attributeValues(query: ValuesQuery): Promise<readonly string[] | null>;
   /**

@@ -1,3 +1,4 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Server } from "../../tasks/server.ts";
 import type { SpecToken } from "./spec-tokens.ts";
 
@@ -52,6 +53,26 @@ export interface AttributeQuery extends AttributeValueAsked {
 export interface AttributeStretch {
   readonly servers: readonly Server[];
   readonly resumeAt: ListPosition | null;
+}
+
+/** The parts of a server that a list needs to put it in its place. */
+export interface ServerSketch
+  extends ListPosition,
+    Pick<Server, "status" | "taskState" | "host" | "updatedAtMs" | "launchedAtMs"> {
+  /** Null unless it is asked for. */
+  readonly spec: ServerSpec | null;
+}
+
+/** Selects all servers with a value of an attribute. */
+export interface SketchQuery extends AttributeValueAsked {
+  readonly attribute: Exclude<IndexedAttribute, "status">;
+  /** Only servers that have a value of each of these, too. */
+  readonly others: readonly AttributeValueAsked[];
+  /** Null for the servers of all projects. */
+  readonly projectId: string | null;
+  /** Most servers with one of the values that are looked at. Those of other projects and without the other values count, too. */
+  readonly looksMax: number;
+  readonly withSpec: boolean;
 }
 
 /** Selects servers whose specs have one of these tokens. */

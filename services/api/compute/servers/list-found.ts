@@ -11,6 +11,7 @@ import type { ListQuery } from "./list-query.ts";
 import { passing, passingServers } from "./passing-servers.ts";
 import { stretchReader } from "./read-stretches.ts";
 import type { ServerPage } from "./server-page.ts";
+import { findSketched, type SketchedPlace } from "./sketched-servers.ts";
 import { readSoftlyDeleted, type SoftlyDeletedDeps, softlyDeletedPlaces } from "./soft-deleted-stretches.ts";
 
 /** Fewest servers about which cells are asked at a time. */
@@ -26,7 +27,7 @@ const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "nodes
 const NODES_MAX = 300;
 
 interface Deps extends SoftlyDeletedDeps {
-  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests" | "isRareName">;
+  readonly store: Pick<RequestsPort, "requests" | "changedRequests" | "listRequests" | "scanRequests" | "isRareName">;
 }
 
 /**
@@ -43,7 +44,12 @@ export async function listFound(
   const order = storedOrderOf(query.order);
   const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
   if (places === null && query.sources.length > 0 && isScannable) return null;
-  if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
+  if (query.order === null && places !== null && !query.softDeleted)
+    return pageOfPlaces(deps, newestAfter(places, marker), query);
+  if (places === null) {
+    const page = await sketchedPage(deps, query, marker);
+    if (page !== null) return page;
+  }
   const listed =
     places === null
       ? ((await readAll(deps, query)) ?? refuseSorting())
@@ -58,17 +64,29 @@ export async function listSorted(
   query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage | null> {
+  const page = await sketchedPage(deps, query, marker);
+  if (page !== null) return page;
   const known = await readAll(deps, query);
   return known && pageAfter(deps, known, query, marker);
 }
 
+/** Returns the page of servers that are sorted before they are read, or null when they cannot be. */
+async function sketchedPage(deps: Deps, query: ListQuery, marker: RequestRecord | null): Promise<ServerPage | null> {
+  const places = await findSketched(deps, query, () => knownMarker(deps, marker), SORTED_MAX);
+  return places && pageOfPlaces(deps, places, query);
+}
+
 async function pageAfter(
-  { cells }: Deps,
+  deps: Deps,
   known: readonly KnownServer[],
   query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage> {
-  return pageOf(known, query, marker === null ? null : await hydrateServer(marker, cells, { withDeleted: true }));
+  return pageOf(known, query, await knownMarker(deps, marker));
+}
+
+async function knownMarker({ cells }: Deps, marker: RequestRecord | null): Promise<KnownServer | null> {
+  return marker && hydrateServer(marker, cells, { withDeleted: true });
 }
 
 function refuseSorting(): never {
@@ -93,21 +111,20 @@ async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServ
   }
 }
 
-/** Returns the page that begins after the marker, newest first. Only as many servers are read as fill it. */
-async function newestOf(
-  deps: Deps,
-  places: readonly ListPosition[],
-  query: ListQuery,
-  marker: RequestRecord | null,
-): Promise<ServerPage> {
-  const { projectId, limit } = query;
+/** Returns the places after the marker, newest first. */
+function newestAfter(places: readonly ListPosition[], marker: RequestRecord | null): readonly ListPosition[] {
   const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
-  const left = places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
+  return places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
+}
+
+/** Returns the first page of the servers at these places, in their order. Only as many servers are read as fill it. */
+async function pageOfPlaces(deps: Deps, places: readonly SketchedPlace[], query: ListQuery): Promise<ServerPage> {
+  const { projectId, limit } = query;
   const servers: KnownServer[] = [];
   // Few of them may be of the project or pass the other filters, so each chunk is larger than the one before it.
   let size = Math.max(CHUNK_MIN, limit + 1);
-  for (let at = 0; at < left.length; size *= 2) {
-    const chunk = left.slice(at, at + size);
+  for (let at = 0; at < places.length; size *= 2) {
+    const chunk = places.slice(at, at + size);
     at += chunk.length;
     for await (const known of passing(await readPlaces(deps, chunk, projectId), query)) {
       if (servers.length === limit) return { servers, nextMarker: servers.at(-1)?.server.uuid ?? null };
@@ -120,11 +137,17 @@ async function newestOf(
 /** Reads the servers of the project at these places that are listed, in their order. */
 async function readPlaces(
   { store, cells }: Deps,
-  places: readonly ListPosition[],
+  places: readonly SketchedPlace[],
   projectId: string | null,
 ): Promise<readonly KnownServer[]> {
   const records = await store.requests(places.map(({ uuid }) => uuid));
-  const listed = records.filter((record) => projectId === null || record.spec.projectId === projectId).filter(isListed);
+  const byUuid = new Map(records.map((record) => [record.serverUuid, record]));
+  // A cell may have a former row of a server that is at home in another cell by now.
+  const found = places.flatMap(({ uuid, cell }) => {
+    const record = byUuid.get(uuid);
+    return record === undefined || (cell !== undefined && cell !== record.cell) ? [] : [record];
+  });
+  const listed = found.filter((record) => projectId === null || record.spec.projectId === projectId).filter(isListed);
   return hydrateServers(listed, cells, { withDeleted: false });
 }
 

@@ -68,6 +68,7 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       silent.includes(name)
         ? { kind: "unreachable" }
         : ask({
+            serverSketches: async () => ({ kind: "answer", value: null }),
             serversByAttribute: async (query: AttributeQuery) => {
               const { after, looksMax, limit, projectId, others = [], ...asked } = query;
               calls.push(`${name} ${asked.attribute} ${looksMax}`);
@@ -101,7 +102,7 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       },
     },
     cells: new Map(["east", "west"].map((name) => [name, cellOf(name)])),
-  } as unknown as Parameters<typeof stretchReader>[0];
+  } as unknown as Parameters<typeof listFound>[0];
   const user = { isPart: false, attribute: "user", value: "ann" } as const;
   const marker = (number: number) => recordsOf([uuidOf(number)])[0] ?? null;
   const reader = (

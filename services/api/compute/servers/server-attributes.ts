@@ -66,3 +66,20 @@ const TIMES: Partial<Record<ServerAttribute, ReadAttribute>> = {
 export function sortValueOf(key: ServerAttribute, known: KnownServer, zones: Pick<HostZones, "of">): AttributeValue {
   return (TIMES[key] ?? SERVER_ATTRIBUTES[key])(known, zones);
 }
+
+/** Attributes of a server that its spec does not have. */
+const NOT_IN_SPEC: ReadonlySet<ServerAttribute> = new Set([
+  ...(["created_at", "host", "launched_at", "locked", "locked_by", "node", "power_state", "progress"] as const),
+  ...(["root_device_name", "task_state", "terminated_at", "updated_at", "uuid", "vm_state"] as const),
+]);
+/** Attributes that users change without the cell. */
+const CHANGED_BY_USERS: ReadonlySet<ServerAttribute> = new Set([
+  ...(["access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "display_description"] as const),
+  ...(["display_name", "hostname", "locked", "locked_by", "updated_at"] as const),
+]);
+
+/** Whether the value of the attribute may depend on the server's spec. */
+export const isInSpec = (key: ServerAttribute): boolean => !NOT_IN_SPEC.has(key);
+
+/** Whether the value of the attribute may depend on what users have changed. */
+export const isChangedByUsers = (key: ServerAttribute): boolean => CHANGED_BY_USERS.has(key);

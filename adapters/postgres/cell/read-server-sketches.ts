@@ -1,0 +1,75 @@
+import type { Pool } from "pg";
+import type { ServerSketch, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { queryStored, selectMs } from "../client/store-query.ts";
+import type { StoredServer } from "./read-servers.ts";
+import {
+  conditionOf,
+  EXPRESSIONS,
+  indexedValue,
+  initialOf,
+  LISTED,
+  typeOf,
+  WITHOUT_HOST,
+} from "./read-servers-by-attribute.ts";
+
+type SketchRow = Pick<
+  StoredServer,
+  "uuid" | "status" | "task_state" | "host" | "created_at_ms" | "updated_at_ms" | "launched_at_ms"
+> & { readonly spec?: Buffer };
+
+const COLUMNS = `uuid, status, task_state, host, ${selectMs("created_at")}, ${selectMs("updated_at")}, ${selectMs("launched_at")}`;
+
+/** Cost: one round trip, and a look at up to `looksMax` entries of an index and one more. The servers are read only if these are all. */
+export async function readServerSketches(pool: Pool, query: SketchQuery): Promise<readonly ServerSketch[] | null> {
+  const { attribute, value, otherValues = [], orNone = false, others, projectId, looksMax, withSpec } = query;
+  const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
+  const values: unknown[] = [looksMax + 1, wanted];
+  const passes = [
+    "status <> 'CLOSED'",
+    ...(projectId === null ? [] : [`project_id = $${values.push(projectId)}`]),
+    ...others.map((other) => conditionOf(other, values)),
+  ].join(" and ");
+  // The order is that of the index, so that Postgres uses it. Each value has its own list there.
+  const listed = (columns: string, where: string) => {
+    const list = (condition: string) =>
+      `select ${columns} from servers where ${condition} order by created_at desc, uuid limit $1`;
+    const lists = [
+      `select l.* from unnest($2::${typeOf(attribute)}[]) as w (value) cross join lateral (
+        select l.* from (${list(`${EXPRESSIONS[attribute]} = w.value and ${LISTED[attribute]}`)}) l where ${where}
+      ) l`,
+      ...(orNone ? [`(select l.* from (${list(WITHOUT_HOST)}) l where ${where})`] : []),
+    ];
+    return lists.join(" union all ");
+  };
+  const columns = `${COLUMNS}${withSpec ? ", spec" : ""}`;
+  const rows = await queryStored<Partial<SketchRow> & { readonly looked: number }>(pool, {
+    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${withSpec ? "_spec" : ""}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
+    text: `select c.looked, s.*
+      from (select count(*)::int as looked from (select from (${listed("uuid", "true")}) l limit $1) l) c
+      left join lateral (
+        select l.* from (${listed(`${columns}, (${passes}) as passes`, "c.looked < $1 and l.passes")}) l
+      ) s on true`,
+    values,
+  });
+  if (rows.some(({ looked }) => looked > looksMax)) return null;
+  return rows.filter((row): row is SketchRow & { readonly looked: number } => row.uuid != null).map(sketchOf);
+}
+
+/** The spec is decoded only when it is read. */
+function sketchOf(row: SketchRow): ServerSketch {
+  let spec: ServerSpec | null = null;
+  return {
+    uuid: row.uuid,
+    status: row.status,
+    taskState: row.task_state,
+    host: row.host,
+    createdAtMs: row.created_at_ms,
+    updatedAtMs: row.updated_at_ms,
+    launchedAtMs: row.launched_at_ms,
+    get spec() {
+      if (row.spec !== undefined) spec ??= ServerSpec.decode(row.spec);
+      return spec;
+    },
+  };
+}

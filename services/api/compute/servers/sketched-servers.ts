@@ -1,0 +1,138 @@
+import type { RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type {
+  AttributeValueAsked,
+  ListPosition,
+  ServerSketch,
+  SketchQuery,
+} from "../../../../core/stores/cell/listed-servers.ts";
+import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { type Cells, hydrateServers, type KnownServer, knownServer } from "../../cells/hydrate-servers.ts";
+import type { RequestsPort } from "../../ports.ts";
+import type { ListQuery } from "./list-query.ts";
+import { passingServers } from "./passing-servers.ts";
+import { isChangedByUsers, isInSpec } from "./server-attributes.ts";
+
+interface Deps {
+  readonly store: Pick<RequestsPort, "changedRequests" | "listRequests">;
+  readonly cells: Cells;
+}
+
+/** The place of a server that may be in a list. With `cell`, it is there only if it is at home in this cell. */
+export interface SketchedPlace extends ListPosition {
+  readonly cell?: string;
+}
+
+/** How many servers with one value a cell looks at for those of one project, which may be few: its own list may then be shorter. */
+const LOOKS_OF_PROJECT_MAX = 2_500;
+
+const BARE_SPEC = ServerSpec.fromPartial({});
+
+/**
+ * Returns the places after the marker of all servers that may pass the filters, in the order of the list. Cells tell only the parts of servers by which they are sorted, so
+ * that no more than the servers of the page need to be read. Some of the servers may have left the list, be at home elsewhere, or not pass.
+ *
+ * Null when no index of the cells finds few of them, or when a cell does not answer.
+ */
+export async function findSketched(
+  deps: Deps,
+  query: ListQuery,
+  marker: () => Promise<KnownServer | null>,
+  looksMax: number,
+): Promise<readonly SketchedPlace[] | null> {
+  const filters = query.indexed.filter(isSketched);
+  if (filters.length === 0 || deps.cells.size === 0 || query.softDeleted) return null;
+  const elsewhere = await requestsElsewhere(deps, query, looksMax);
+  // Asked afterwards: a server that leaves these requests meanwhile is in its cell by then.
+  const sketches = elsewhere && (await sketchesOf(deps.cells, query, filters, looksMax));
+  if (sketches === null || elsewhere === null) return null;
+  const keys = (query.order ?? []).map(({ key }) => key);
+  const uuids = keys.some(isChangedByUsers) ? sketches.map(({ sketch }) => sketch.uuid) : [];
+  const changed = new Map((await deps.store.changedRequests(uuids)).map((record) => [record.serverUuid, record]));
+  const others = await hydrateServers(elsewhere, deps.cells, { withDeleted: false });
+  const apart = new Set(elsewhere.map(({ serverUuid }) => serverUuid));
+  const ofCells = sketches
+    .filter(({ sketch }) => !apart.has(sketch.uuid))
+    .map((one) => ({ known: knownOf(one, changed.get(one.sketch.uuid) ?? null), cell: one.cell }));
+  const after = await marker();
+  return [...ofCells, ...(await passingServers(others, query)).map((known) => ({ known }))]
+    .filter(({ known }) => after === null || query.compare(after, known) < 0)
+    .sort((one, other) => query.compare(one.known, other.known))
+    .map(({ known: { server }, ...place }) => ({ ...place, uuid: server.uuid, createdAtMs: server.createdAtMs }));
+}
+
+type SketchedFilter = Pick<SketchQuery, "attribute"> & AttributeValueAsked;
+
+/** A status has a list apart, and a part of a value no list. */
+const isSketched = (filter: ListQuery["indexed"][number]): filter is ListQuery["indexed"][number] & SketchedFilter =>
+  filter.attribute !== "status" && !filter.isPart;
+
+/** Returns the requests that may be in no cell, or null when they are very many. */
+async function requestsElsewhere(
+  { store }: Deps,
+  { projectId, indexed }: ListQuery,
+  most: number,
+): Promise<readonly RequestRecord[] | null> {
+  const statuses = indexed.filter(({ attribute }) => attribute === "status");
+  const mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
+  const kinds: Pick<RequestQuery, "open" | "failed">[] = [];
+  // A server that waits for a host has the status BUILD, by which no list is indexed.
+  if (statuses.length === 0) kinds.push({ open: true });
+  // Asked afterwards: a server that leaves the open requests meanwhile may have failed.
+  if (mayFail) kinds.push({ failed: true });
+  const found = new Map<string, RequestRecord>();
+  for (const kind of kinds) {
+    const records = await store.listRequests({ projectId, marker: null, limit: most + 1, ...kind });
+    for (const record of records) found.set(record.serverUuid, record);
+    if (found.size > most) return null;
+  }
+  return [...found.values()];
+}
+
+interface Sketched {
+  readonly cell: string;
+  readonly sketch: ServerSketch;
+}
+
+/** Returns what the index of the first filter finds that is not passed by too many servers. */
+async function sketchesOf(
+  cells: Cells,
+  { projectId, indexed, order }: ListQuery,
+  filters: readonly SketchedFilter[],
+  most: number,
+): Promise<readonly Sketched[] | null> {
+  const withSpec = (order ?? []).some(({ key }) => isInSpec(key));
+  const looksMax = projectId === null ? most : Math.min(most, LOOKS_OF_PROJECT_MAX);
+  for (const filter of filters) {
+    const others = indexed.filter((other) => other !== filter && !other.isPart);
+    const query = { ...filter, others, projectId, looksMax, withSpec };
+    const found = await Promise.all(
+      Array.from(cells.values(), async (cell) => ({
+        cell: cell.name,
+        answer: await cell.operations((store) => store.serverSketches(query)),
+      })),
+    );
+    if (found.some(({ answer }) => answer.kind === "unreachable")) return null;
+    const all = found.map(({ cell, answer }) => ({ cell, sketches: answer.kind === "answer" ? answer.value : null }));
+    const sketched = all.flatMap(({ cell, sketches }) => (sketches ?? []).map((sketch) => ({ cell, sketch })));
+    if (all.every(({ sketches }) => sketches !== null) && sketched.length <= most) return sketched;
+  }
+  return null;
+}
+
+/** The server as far as the order of the list needs it. */
+function knownOf({ cell, sketch }: Sketched, changed: RequestRecord | null): KnownServer {
+  const { uuid, createdAtMs, updatedAtMs, status, taskState, host, launchedAtMs } = sketch;
+  const server = {
+    ...{ uuid, createdAtMs, updatedAtMs, status, taskState, host, launchedAtMs },
+    get spec() {
+      return sketch.spec ?? BARE_SPEC;
+    },
+    ...{ attemptId: null, fault: null, deletedAtMs: null, revision: 0 },
+  };
+  const unchanged: RequestRecord = {
+    ...{ serverUuid: uuid, cell, createdAtMs, updatedAtMs, assignment: 0, spec: BARE_SPEC },
+    ...{ changes: null, fault: null, cancellation: null, softlyDeleted: false },
+    state: "dispatched",
+  };
+  return knownServer(changed ?? unchanged, server, false);
+}
