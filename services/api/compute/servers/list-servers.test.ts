@@ -128,6 +128,7 @@ function stopped(count: number, isStopped: (number: number) => boolean) {
   const answer = (value: unknown) => ({ kind: "answer", value });
   const afterOf = (uuid: string | undefined) => (uuid === undefined ? 0 : numberOf(uuid) + 1);
   const inCell = {
+    serverSketches: async () => answer(null),
     serversByAttribute: async ({ after, limit }: AttributeQuery) => {
       const passing = records.slice(afterOf(after?.uuid)).filter(({ serverUuid }) => isStopped(numberOf(serverUuid)));
       const servers = passing.slice(0, limit).map(serverOf);
