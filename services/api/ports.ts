@@ -21,7 +21,7 @@ export type RequestsPort = Pick<
   | "accept"
   | "acceptWithin"
   | "requests"
-  | "changedRequests"
+  | "changesOf"
   | "listRequests"
   | "scanRequests"
   | "isRareName"

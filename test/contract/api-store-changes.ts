@@ -28,6 +28,22 @@ export function userChangesContract(current: () => ApiStore): void {
       expect(await changesOf(1)).toEqual(changes);
     });
 
+    test("are read of several servers, of which those without changes are left out", async () => {
+      const store = current();
+      await store.accept([serverSpec(1), serverSpec(2), serverSpec(3, { tags: ["a"] }), serverSpec(4)]);
+      const changes: UserChanges = { name: "other", description: null, lock: { by: "admin", reason: "ü" }, atMs: 5 };
+      await store.changeServer(serverId(1), () => changes);
+      await store.changeServer(serverId(4), () => ({ lock: null }));
+      const read = async (...servers: readonly string[]) => Object.fromEntries(await store.changesOf(servers));
+      expect(await read(...[1, 2, 3, 9].map(serverId), "nonsense")).toEqual({
+        [serverId(1)]: changes,
+        [serverId(3)]: { tags: ["a"] },
+      });
+      await store.cancel(serverId(4), "req-a");
+      expect(await read(serverId(4))).toEqual({ [serverId(4)]: { lock: null } });
+      expect(await read()).toEqual({});
+    });
+
     test("are made of the server as it is, when two make them at once", async () => {
       const store = current();
       await store.accept([serverSpec(1)]);

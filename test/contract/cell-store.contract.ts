@@ -7,6 +7,7 @@ import { hostContract } from "./cell-store-hosts.ts";
 import { listedServersContract } from "./cell-store-listed.ts";
 import { raceContract } from "./cell-store-races.ts";
 import { recordContract } from "./cell-store-records.ts";
+import { serverSketchesContract } from "./cell-store-sketches.ts";
 import { taskContract } from "./cell-store-tasks.ts";
 import { tokenContract } from "./cell-store-tokens.ts";
 import { untakenContract } from "./cell-store-untaken.ts";
@@ -36,6 +37,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for lists", () => {
       tokenContract(current);
       listedServersContract(current);
+      serverSketchesContract(current);
     });
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => {

@@ -159,8 +159,9 @@ export class MemoryApiStore implements ApiStore {
     return serverUuids.map((uuid) => this.#requests.get(uuid)).filter((record) => record !== undefined);
   }
 
-  async changedRequests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
-    return (await this.requests(serverUuids)).filter(({ changes }) => changes !== null);
+  async changesOf(serverUuids: readonly string[]): Promise<ReadonlyMap<string, UserChanges>> {
+    const changed = await this.requests(serverUuids);
+    return new Map(changed.flatMap(({ serverUuid, changes }) => (changes === null ? [] : [[serverUuid, changes]])));
   }
 
   async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {

@@ -113,7 +113,7 @@ export function serversByAttribute(cell: CellState, query: AttributeQuery): Attr
 }
 
 export function serverSketches(cell: CellState, query: SketchQuery): readonly ServerSketch[] | null {
-  const { others, projectId, looksMax, withSpec } = query;
+  const { others, projectId, looksMax, parts } = query;
   const looked = [...cell.servers.values()].filter((row) => row.deletedAtMs === null && hasValue(row, query));
   if (looked.length > looksMax) return null;
   return looked
@@ -123,8 +123,12 @@ export function serverSketches(cell: CellState, query: SketchQuery): readonly Se
     .map(serverOf)
     .filter((server) => server !== null)
     .map(({ uuid, createdAtMs, status, taskState, host, updatedAtMs, launchedAtMs, spec }) => ({
-      ...{ uuid, createdAtMs, status, taskState, host, updatedAtMs, launchedAtMs },
-      spec: withSpec ? spec : null,
+      ...{ uuid, createdAtMs },
+      ...(parts.includes("status") && { status, taskState }),
+      ...(parts.includes("host") && { host }),
+      ...(parts.includes("updatedAt") && { updatedAtMs }),
+      ...(parts.includes("launchedAt") && { launchedAtMs }),
+      ...(parts.includes("spec") && { spec }),
     }));
 }
 

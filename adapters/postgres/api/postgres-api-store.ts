@@ -36,7 +36,7 @@ import {
 import { deleteFlavor, describeFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
 import { isRareName, listRequests } from "./list-requests.ts";
 import { readPlaceable } from "./read-placeable.ts";
-import { readChangedRequests, readRequests } from "./read-requests.ts";
+import { readChanges, readRequests } from "./read-requests.ts";
 import { scanRequests } from "./scan-requests.ts";
 import { putOff, takeStale } from "./sweep-requests.ts";
 import { assignCells, type Cancellation, cancelRequests, failRequests, markDeleted } from "./write-requests.ts";
@@ -125,8 +125,8 @@ export class PostgresApiStore implements ApiStore {
     return readRequests(this.#pool, serverUuids);
   }
 
-  changedRequests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
-    return readChangedRequests(this.#pool, serverUuids);
+  changesOf(serverUuids: readonly string[]): Promise<ReadonlyMap<string, UserChanges>> {
+    return readChanges(this.#pool, serverUuids);
   }
 
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {

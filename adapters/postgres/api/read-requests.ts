@@ -71,17 +71,16 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
     .map(requestOf);
 }
 
-/** Cost: one round trip, and a look at each request. Only those with changes are returned. */
-export async function readChangedRequests(
+/** Cost: one round trip, and a descent into an index that has only the changed servers for each UUID. */
+export async function readChanges(
   pool: Pool,
   serverUuids: readonly string[],
-): Promise<readonly RequestRecord[]> {
-  if (serverUuids.length === 0) return [];
-  const rows = await queryStored<RequestRow>(pool, {
-    name: "changed_requests",
-    text: `select ${REQUEST_COLUMNS} from requests where server_uuid = any ($1) and changes is not null`,
+): Promise<ReadonlyMap<string, UserChanges>> {
+  if (serverUuids.length === 0) return new Map();
+  const rows = await queryStored<{ readonly server_uuid: string; readonly changes: UserChanges }>(pool, {
+    name: "changes_of_servers",
+    text: "select server_uuid, changes from requests where server_uuid = any ($1) and changes is not null",
     values: [textArrayLiteral(onlyUuids(serverUuids))],
-    isBytesAsText: true,
   });
-  return rows.map(requestOf);
+  return new Map(rows.map(({ server_uuid, changes }) => [server_uuid, changes]));
 }

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { AttributeQuery } from "../../../core/stores/cell/listed-servers.ts";
+import type { AttributeQuery, SketchPart } from "../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
@@ -49,6 +49,7 @@ afterAll(async () => {
 const user = { attribute: "user", value: "ann" } as const;
 const image = { attribute: "image", value: "rare" } as const;
 const key = { attribute: "key", value: "key-0", otherValues: ["key-1"] } as const;
+const onHosts = { attribute: "host", value: "x", orNone: true } as const;
 const middle = { uuid: serverId(SERVERS / 2), createdAtMs: FIRST_MS + (SERVERS / 2 + 1) * 1_000 };
 
 test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | "others">]>([
@@ -84,6 +85,19 @@ test("a kept plan of a page of the servers of many hosts reads their places in t
       expect(await plans.rowsRead((plan) => plan["Index Name"] === "servers_pkey")).toBe(PAGE);
       expect(await plans.rowsRead((plan) => plan["Node Type"] === "Seq Scan")).toBe(0);
     }
+});
+
+test("a kept plan of sketches reads no servers with other values, and none at all when these are too many", async () => {
+  const rare = { ...image, others: [], looksMax: RARE, parts: ["host", "spec"] } as const;
+  const ofProject = { ...rare, projectId: "odd", others: [user] };
+  for (let execution = 0; execution < EXECUTIONS; execution += 1) {
+    expect(await store.serverSketches({ ...rare, projectId: null })).toHaveLength(RARE);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(RARE);
+    expect(await store.serverSketches(ofProject)).toHaveLength(RARE);
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(RARE);
+    expect(await store.serverSketches({ ...rare, ...key, projectId: null, looksMax: PAGE })).toBeNull();
+    expect(await plans.rowsRead()).toBeLessThanOrEqual(2 * (PAGE + 1));
+  }
 });
 
 test("a kept plan of a list by a reservation reads no other servers", async () => {
@@ -136,6 +150,20 @@ test("a list by any filters, with any others, is read on a connection that has r
       const asked = { ...lead, others, projectId: "even", oldestFirst: true, after, looksMax: PAGE, limit: PAGE };
       expect(await store.serversByAttribute(asked)).toEqual({ servers: [], resumeAt: null });
     }
+});
+
+test("sketches with any parts, by any filters, are read on a connection that has read every other one", async () => {
+  const every: readonly SketchPart[] = ["status", "host", "updatedAt", "launchedAt", "spec"];
+  const lists = [[], ...every.map((part) => [part]), every];
+  const others = (["status", "reservation", "user", "flavor", "key"] as const).map((one) => ({
+    attribute: one,
+    value: "x",
+  }));
+  for (const parts of lists)
+    for (const some of [[], ...others.map((other) => [other]), others])
+      for (const projectId of [null, "even"])
+        for (const lead of [{ attribute: "image", value: "x" } as const, onHosts])
+          expect(await store.serverSketches({ ...lead, others: some, projectId, looksMax: PAGE, parts })).toEqual([]);
 });
 
 test("a plan made without the values reads what a page looks at, too", async () => {

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { ServerSketch, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
+import type { ServerSketch, SketchPart, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
 import type { StoredServer } from "./read-servers.ts";
@@ -13,16 +13,21 @@ import {
   WITHOUT_HOST,
 } from "./read-servers-by-attribute.ts";
 
-type SketchRow = Pick<
-  StoredServer,
-  "uuid" | "status" | "task_state" | "host" | "created_at_ms" | "updated_at_ms" | "launched_at_ms"
-> & { readonly spec?: Buffer };
+type SketchRow = Pick<StoredServer, "uuid" | "created_at_ms"> &
+  Partial<Pick<StoredServer, "status" | "task_state" | "host" | "updated_at_ms" | "launched_at_ms" | "spec">>;
 
-const COLUMNS = `uuid, status, task_state, host, ${selectMs("created_at")}, ${selectMs("updated_at")}, ${selectMs("launched_at")}`;
+/** The columns of each part, and the letter that stands for it in a statement's name. */
+const PARTS: Readonly<Record<SketchPart, { readonly columns: string; readonly letter: string }>> = {
+  status: { columns: "status, task_state", letter: "s" },
+  host: { columns: "host", letter: "h" },
+  updatedAt: { columns: selectMs("updated_at"), letter: "u" },
+  launchedAt: { columns: selectMs("launched_at"), letter: "l" },
+  spec: { columns: "spec", letter: "m" },
+};
 
 /** Cost: one round trip, and a look at up to `looksMax` entries of an index and one more. The servers are read only if these are all. */
 export async function readServerSketches(pool: Pool, query: SketchQuery): Promise<readonly ServerSketch[] | null> {
-  const { attribute, value, otherValues = [], orNone = false, others, projectId, looksMax, withSpec } = query;
+  const { attribute, value, otherValues = [], orNone = false, others, projectId, looksMax, parts } = query;
   const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
   const values: unknown[] = [looksMax + 1, wanted];
   const passes = [
@@ -42,9 +47,9 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
     ];
     return lists.join(" union all ");
   };
-  const columns = `${COLUMNS}${withSpec ? ", spec" : ""}`;
+  const columns = ["uuid", selectMs("created_at"), ...parts.map((part) => PARTS[part].columns)].join(", ");
   const rows = await queryStored<Partial<SketchRow> & { readonly looked: number }>(pool, {
-    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${withSpec ? "_spec" : ""}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
+    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${parts.length === 0 ? "" : `_with_${parts.map((part) => PARTS[part].letter).join("")}`}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
     text: `select c.looked, s.*
       from (select count(*)::int as looked from (select from (${listed("uuid", "true")}) l limit $1) l) c
       left join lateral (
@@ -56,20 +61,13 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
   return rows.filter((row): row is SketchRow & { readonly looked: number } => row.uuid != null).map(sketchOf);
 }
 
-/** The spec is decoded only when it is read. */
 function sketchOf(row: SketchRow): ServerSketch {
-  let spec: ServerSpec | null = null;
   return {
-    uuid: row.uuid,
-    status: row.status,
-    taskState: row.task_state,
-    host: row.host,
-    createdAtMs: row.created_at_ms,
-    updatedAtMs: row.updated_at_ms,
-    launchedAtMs: row.launched_at_ms,
-    get spec() {
-      if (row.spec !== undefined) spec ??= ServerSpec.decode(row.spec);
-      return spec;
-    },
+    ...{ uuid: row.uuid, createdAtMs: row.created_at_ms },
+    ...(row.status !== undefined && { status: row.status, taskState: row.task_state ?? null }),
+    ...(row.host !== undefined && { host: row.host }),
+    ...(row.updated_at_ms !== undefined && { updatedAtMs: row.updated_at_ms }),
+    ...(row.launched_at_ms !== undefined && { launchedAtMs: row.launched_at_ms }),
+    ...(row.spec !== undefined && { spec: ServerSpec.decode(row.spec) }),
   };
 }

@@ -229,8 +229,8 @@ export interface ApiStore {
   acceptWithin(calls: readonly (readonly ServerSpec[])[], limits: AcceptLimits): Promise<readonly AcceptOutcome[]>;
   /** Requests of the known servers, in the order of the UUIDs. Unknown servers are left out. */
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
-  /** Those of the requests of these servers that users have changed, in any order. */
-  changedRequests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
+  /** The changes that users have made to these servers, by UUID. Servers without changes and unknown servers are left out. */
+  changesOf(serverUuids: readonly string[]): Promise<ReadonlyMap<string, UserChanges>>;
   /** Lists requests that are neither `deleted` nor `cancelled`, and whose servers are not deleted softly. */
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
   /**

@@ -158,8 +158,8 @@ export interface ServerStore {
    */
   serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
   /**
-   * All servers with a value of an attribute, except deleted ones, in any order, with the parts by which they are sorted. Null when more servers would have to
-   * be looked at than may be.
+   * All servers with a value of an attribute, except deleted ones, in any order, with the parts that are asked for. Null when more servers would have to be
+   * looked at than may be.
    */
   serverSketches(query: SketchQuery): Promise<readonly ServerSketch[] | null>;
   /** The different values that servers have, except deleted ones, sorted. Null when the servers have more values than may be looked at. */

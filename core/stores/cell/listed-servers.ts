@@ -1,4 +1,3 @@
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Server } from "../../tasks/server.ts";
 import type { SpecToken } from "./spec-tokens.ts";
 
@@ -55,13 +54,12 @@ export interface AttributeStretch {
   readonly resumeAt: ListPosition | null;
 }
 
-/** The parts of a server that a list needs to put it in its place. */
-export interface ServerSketch
-  extends ListPosition,
-    Pick<Server, "status" | "taskState" | "host" | "updatedAtMs" | "launchedAtMs"> {
-  /** Null unless it is asked for. */
-  readonly spec: ServerSpec | null;
-}
+/** A part of a server by which lists are sorted. */
+export type SketchPart = "status" | "host" | "updatedAt" | "launchedAt" | "spec";
+
+/** The place of a server, and the parts of it that were asked for. */
+export type ServerSketch = ListPosition &
+  Partial<Pick<Server, "status" | "taskState" | "host" | "updatedAtMs" | "launchedAtMs" | "spec">>;
 
 /** Selects all servers with a value of an attribute. */
 export interface SketchQuery extends AttributeValueAsked {
@@ -72,7 +70,8 @@ export interface SketchQuery extends AttributeValueAsked {
   readonly projectId: string | null;
   /** Most servers with one of the values that are looked at. Those of other projects and without the other values count, too. */
   readonly looksMax: number;
-  readonly withSpec: boolean;
+  /** "status" includes the task state. */
+  readonly parts: readonly SketchPart[];
 }
 
 /** Selects servers whose specs have one of these tokens. */

@@ -82,23 +82,33 @@ export const keyInCell = (cell: string | null, serverUuid: string): string => `$
 
 /** Combines a request with its server: the cell's data where it exists, else the data of the request itself, with the changes of users. */
 export function knownServer(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer {
-  const { cell, changes } = record;
-  const known = { cell, lock: changes?.lock ?? null, unreachable };
   // A scheduler that refuses all servers of a call deletes each in its cell before it fails the request, and meanwhile the server is not gone.
   // The spec of the request is asked last: it is decoded then, and of nearly all servers the cell's is shown.
   const isTakenBack = server?.status === "DELETED" && isOpenRequest(record) && record.spec.reservationId !== "";
-  if (server === null || isTakenBack)
-    return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
-  const deleting = record.state === "cancelled" && server.status !== "DELETED";
+  if (server !== null && !isTakenBack) return knownInCell(record, server);
+  const { cell, changes } = record;
+  const shown = serverOf(record, stateOf(record, unreachable));
+  return { server: shown, cell, lock: changes?.lock ?? null, inCell: false, unreachable };
+}
+
+type RequestInCell = Pick<RequestRecord, "cell" | "state" | "changes" | "softlyDeleted">;
+
+/** Combines what the cell knows of a server with the changes and the wishes of users, which only the request has. */
+export function knownInCell(record: RequestInCell, server: Server): KnownServer {
+  const { cell, changes, state } = record;
+  const deleting = state === "cancelled" && server.status !== "DELETED";
   const shown = deleting ? { ...server, taskState: "deleting" } : withSoftDeletion(record, server);
-  return { ...known, server: withChanges(shown, changes), inCell: true };
+  return {
+    ...{ server: withChanges(shown, changes), cell, lock: changes?.lock ?? null },
+    ...{ inCell: true, unreachable: false },
+  };
 }
 
 /**
  * Shows the aim of a soft deletion that the cell has not carried out yet. For a server on no host, the cell has nothing to do. A server that
  * some other operation has stopped or started is still on its way to its aim.
  */
-function withSoftDeletion({ softlyDeleted }: RequestRecord, server: Server): Server {
+function withSoftDeletion({ softlyDeleted }: RequestInCell, server: Server): Server {
   const { status, taskState, host } = server;
   if (taskState !== null || status === "DELETED" || softlyDeleted === (status === "SOFT_DELETED")) return server;
   if (!softlyDeleted) return { ...server, taskState: "restoring" };

@@ -324,6 +324,7 @@ CREATE INDEX requests_name ON public.requests USING gin (name gin_trgm_ops) WITH
 CREATE INDEX requests_odd_names ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((NOT gone) AND ((SUBSTRING(name FROM 1 FOR 63) ~ ('[^A-Za-z0-9 _.-]'::text COLLATE "C")) OR (SUBSTRING(name FROM 1 FOR 63) !~ ('[A-Za-z0-9]'::text COLLATE "C"))));
 CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::text))) WHERE (changes ? 'tags'::text);
 CREATE INDEX requests_updated_at ON public.requests USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
+CREATE INDEX requests_with_changes ON public.requests USING btree (server_uuid) WHERE (changes IS NOT NULL);
 CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();
 CREATE TRIGGER forget_removed AFTER DELETE OR TRUNCATE ON public.requests FOR EACH STATEMENT EXECUTE FUNCTION forget_removed_requests();
 CREATE TRIGGER note_class_recount AFTER UPDATE OF gone ON public.requests FOR EACH ROW WHEN (((old.gone <> new.gone) AND (old.classes IS NOT NULL) AND (NOT (old.classes_aside IS DISTINCT FROM new.classes_aside)))) EXECUTE FUNCTION note_class_recount();

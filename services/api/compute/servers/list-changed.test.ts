@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ChangedServers } from "../../../../core/stores/cell/cell-store.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import { serverSpec } from "../../../../test/contract/cell-fixtures.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { Fault } from "../../http/fault.ts";
 import { listChanged } from "./list-changed.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -112,7 +113,7 @@ test("a cell tells nothing of a server that lives in another cell, whatever it s
       changedBeforeMs: null,
       deleted: null,
       limit: 10,
-      compare: () => 0,
+      sort: (servers: readonly KnownServer[]) => servers,
     };
     const { servers } = await listChanged(deps, { projectId, ...SINCE, ...all } as unknown as ListQuery, null);
     return servers.map((one) => one.server.spec.name);

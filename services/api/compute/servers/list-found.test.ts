@@ -3,6 +3,7 @@ import type { RequestQuery, RequestRecord, RequestScan } from "../../../../core/
 import type { StatusQuery } from "../../../../core/stores/cell/cell-store.ts";
 import type { TokenQuery } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { ListSource } from "./list-filters.ts";
 import { listFound } from "./list-found.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -72,7 +73,7 @@ function cloudOf(found: {
   const list = async (sources: readonly ListSource[], order: ListQuery["order"]) => {
     const query = {
       ...{ projectId: "p", limit: 10, marker: null, nameContains: null, softDeleted: false, created: null },
-      ...{ indexed: [], matches: null, compare: () => 1, sources, order },
+      ...{ indexed: [], matches: null, sort: (servers: readonly KnownServer[]) => servers, sources, order },
     } as unknown as ListQuery;
     const page = await listFound(deps, query, null);
     return page?.servers.map(({ server }) => Number(server.uuid.slice(-12))).toSorted();

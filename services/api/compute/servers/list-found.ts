@@ -27,7 +27,7 @@ const FOUND_BY_SCAN: ReadonlySet<ListSource["kind"]> = new Set(["states", "nodes
 const NODES_MAX = 300;
 
 interface Deps extends SoftlyDeletedDeps {
-  readonly store: Pick<RequestsPort, "requests" | "changedRequests" | "listRequests" | "scanRequests" | "isRareName">;
+  readonly store: Pick<RequestsPort, "requests" | "changesOf" | "listRequests" | "scanRequests" | "isRareName">;
 }
 
 /**
@@ -145,7 +145,7 @@ async function readPlaces(
   // A cell may have a former row of a server that is at home in another cell by now.
   const found = places.flatMap(({ uuid, cell }) => {
     const record = byUuid.get(uuid);
-    return record === undefined || (cell !== undefined && cell !== record.cell) ? [] : [record];
+    return record === undefined || (cell ?? record.cell) !== record.cell ? [] : [record];
   });
   const listed = found.filter((record) => projectId === null || record.spec.projectId === projectId).filter(isListed);
   return hydrateServers(listed, cells, { withDeleted: false });
@@ -157,10 +157,8 @@ export async function pageOf(
   query: ListQuery,
   marker: KnownServer | null,
 ): Promise<ServerPage> {
-  const { compare, limit } = query;
-  const wanted = (await passingServers(servers, query))
-    .filter((known) => marker === null || compare(marker, known) < 0)
-    .sort(compare);
+  const { limit } = query;
+  const wanted = query.sort(await passingServers(servers, query), marker);
   const page = wanted.slice(0, limit);
   return { servers: page, nextMarker: page.length < wanted.length ? (page.at(-1)?.server.uuid ?? null) : null };
 }

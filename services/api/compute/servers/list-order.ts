@@ -1,4 +1,5 @@
 import type { RequestOrder, RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
@@ -83,19 +84,37 @@ function knownKey(key: string, { minor, identity }: KnownCall): ServerAttribute 
 
 const isAttribute = (key: string): key is ServerAttribute => Object.hasOwn(SERVER_ATTRIBUTES, key);
 
-/** Compares two servers in an order. Servers that are alike in it are newest first, then by uuid. */
-export function compareIn(
-  order: ListOrder,
-  zones: Pick<HostZones, "of">,
-): (one: KnownServer, other: KnownServer) => number {
-  return (one, other) => {
-    for (const { key, descending } of order ?? []) {
-      const way = compareValues(sortValueOf(key, one, zones), sortValueOf(key, other, zones));
-      if (way !== 0) return descending ? -way : way;
+/** Sorts servers, and leaves out those that do not follow a server of the list, unless it is null. */
+export type SortServers = (servers: readonly KnownServer[], after: KnownServer | null) => readonly KnownServer[];
+
+/** Returns what sorts servers in an order. Servers that are alike in it are newest first, then by uuid. */
+export function sorterIn(order: ListOrder, zones: Pick<HostZones, "of">): SortServers {
+  const keys = order ?? [];
+  // Each value is read once, and not for each comparison.
+  const placeOf = (known: KnownServer): SortedPlace => ({
+    known,
+    values: keys.map(({ key }) => sortValueOf(key, known, zones)),
+  });
+  const compare = (one: SortedPlace, other: SortedPlace): number => {
+    for (let at = 0; at < keys.length; at += 1) {
+      const way = compareValues(one.values[at]!, other.values[at]!);
+      if (way !== 0) return keys[at]!.descending ? -way : way;
     }
-    const [a, b] = [one.server, other.server];
-    return b.createdAtMs - a.createdAtMs || (a.uuid < b.uuid ? -1 : a.uuid > b.uuid ? 1 : 0);
+    return newestFirst(one.known.server, other.known.server);
   };
+  return (servers, after) => {
+    const start = after && placeOf(after);
+    return servers
+      .map(placeOf)
+      .filter((place) => start === null || compare(start, place) < 0)
+      .sort(compare)
+      .map(({ known }) => known);
+  };
+}
+
+interface SortedPlace {
+  readonly known: KnownServer;
+  readonly values: readonly AttributeValue[];
 }
 
 /** A value that is not there comes first. */

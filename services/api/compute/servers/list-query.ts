@@ -7,7 +7,7 @@ import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { type DeletedBy, type IndexedFilter, type ListSource, readFilters } from "./list-filters.ts";
-import { compareIn, type ListOrder, readOrder } from "./list-order.ts";
+import { type ListOrder, readOrder, type SortServers, sorterIn } from "./list-order.ts";
 
 /** A list of servers as it was asked for. */
 export interface ListQuery {
@@ -33,8 +33,8 @@ export interface ListQuery {
   /** All servers of the list were created in this time. Null when the query does not say when. */
   readonly created: TimeRange | null;
   readonly order: ListOrder;
-  /** Compares servers in the order. */
-  readonly compare: (one: KnownServer, other: KnownServer) => number;
+  /** Sorts servers in the order. */
+  readonly sort: SortServers;
   /** Filters that need the cells' data. When it is null there are none, so a page of requests is a page of servers. */
   readonly matches: ((known: KnownServer) => boolean) | null;
   /** Returns a promise to wait for before the next server is compared, when the filters have worked for some milliseconds, otherwise null. */
@@ -95,7 +95,7 @@ export function readListQuery(
     ...{ changedSinceMs, changedBeforeMs, order },
     ...{ deleted: filters.deleted, softDeleted: filters.softDeleted },
     ...{ sources: filters.sources, indexed: filters.indexed, created: filters.created },
-    compare: compareIn(order, zones),
+    sort: sorterIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
     rest: filters.rest,
   };

@@ -57,7 +57,7 @@ function restored() {
         indexed: [],
         created: null,
         order: null,
-        compare: () => 0,
+        sort: (servers: readonly KnownServer[]) => servers,
         matches: null,
       },
     };
@@ -108,7 +108,7 @@ test.each([
       indexed: [],
       created: null,
       order: null,
-      compare: () => 0,
+      sort: (servers: readonly KnownServer[]) => servers,
       matches: null,
     },
   };
@@ -163,7 +163,11 @@ function stopped(count: number, isStopped: (number: number) => boolean) {
       ...{ deleted: null, softDeleted: false, sources: [], created: null },
       indexed: [{ attribute, value: "SHUTOFF", isPart: false }],
       order: [{ key: "display_name", descending: false }] as const,
-      compare: (one: KnownServer, other: KnownServer) => numberOf(one.server.uuid) - numberOf(other.server.uuid),
+      sort: (servers: readonly KnownServer[], after: KnownServer | null) => {
+        const numbered = servers.map((known) => ({ known, number: numberOf(known.server.uuid) }));
+        const following = numbered.filter(({ number }) => after === null || number > numberOf(after.server.uuid));
+        return following.sort((one, other) => one.number - other.number).map(({ known }) => known);
+      },
       matches: ({ server }: KnownServer) => server.status === "SHUTOFF",
     };
     const { servers, nextMarker } = await listServers(deps, { identity: {} } as KnownCall, query);

@@ -17,7 +17,7 @@ import type { ServerPage } from "./server-page.ts";
 import { withSoftlyDeleted } from "./soft-deleted-stretches.ts";
 
 export interface ListServersDeps {
-  readonly store: Pick<RequestsPort, "requests" | "changedRequests" | "listRequests" | "scanRequests" | "isRareName">;
+  readonly store: Pick<RequestsPort, "requests" | "changesOf" | "listRequests" | "scanRequests" | "isRareName">;
   readonly clock: Pick<Clock, "monotonic">;
   readonly finder: RequestFinder;
   readonly cells: Cells;

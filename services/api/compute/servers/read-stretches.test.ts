@@ -7,6 +7,7 @@ import {
   newestFirst,
 } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { IndexedFilter } from "./list-filters.ts";
 import { listFound } from "./list-found.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -309,7 +310,10 @@ test("an order that no index has sorts the servers that an index finds in a proj
       sources: [],
       order: [{ key: "host", descending: false }],
     },
-    ...{ indexed: [{ isPart: false, attribute: "user", value: "ann" }], compare: () => 1 },
+    ...{
+      indexed: [{ isPart: false, attribute: "user", value: "ann" }],
+      sort: (servers: readonly KnownServer[]) => servers,
+    },
     matches: ({ server }: { readonly server: { readonly spec: ServerSpec } }) => server.spec.userId === "ann",
   } as unknown as ListQuery;
   const page = await listFound(deps, query, null);

@@ -1,3 +1,4 @@
+import type { SketchPart } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
@@ -67,19 +68,30 @@ export function sortValueOf(key: ServerAttribute, known: KnownServer, zones: Pic
   return (TIMES[key] ?? SERVER_ATTRIBUTES[key])(known, zones);
 }
 
-/** Attributes of a server that its spec does not have. */
-const NOT_IN_SPEC: ReadonlySet<ServerAttribute> = new Set([
-  ...(["created_at", "host", "launched_at", "locked", "locked_by", "node", "power_state", "progress"] as const),
-  ...(["root_device_name", "task_state", "terminated_at", "updated_at", "uuid", "vm_state"] as const),
-]);
-/** Attributes that users change without the cell. */
-const CHANGED_BY_USERS: ReadonlySet<ServerAttribute> = new Set([
-  ...(["access_ip_v4", "access_ip_v6", "auto_disk_config", "availability_zone", "display_description"] as const),
-  ...(["display_name", "hostname", "locked", "locked_by", "updated_at"] as const),
-]);
+/** What the value of an attribute depends on. */
+interface Origin {
+  readonly parts: readonly SketchPart[];
+  /** Users may change it, so that the API database has it. */
+  readonly isChangeable?: true;
+}
 
-/** Whether the value of the attribute may depend on the server's spec. */
-export const isInSpec = (key: ServerAttribute): boolean => !NOT_IN_SPEC.has(key);
+const SPEC: Origin = { parts: ["spec"] };
+const CHANGED_SPEC: Origin = { parts: ["spec"], isChangeable: true };
+const HOST: Origin = { parts: ["host"] };
+const STATUS: Origin = { parts: ["status"] };
+const LAUNCH: Origin = { parts: ["launchedAt"] };
+const CHANGES: Origin = { parts: [], isChangeable: true };
+/** All listed servers have the same value, or the place of a server in the list has it. */
+const NOTHING: Origin = { parts: [] };
 
-/** Whether the value of the attribute may depend on what users have changed. */
-export const isChangedByUsers = (key: ServerAttribute): boolean => CHANGED_BY_USERS.has(key);
+export const ATTRIBUTE_ORIGINS: Readonly<Record<ServerAttribute, Origin>> = {
+  ...{ access_ip_v4: CHANGED_SPEC, access_ip_v6: CHANGED_SPEC, auto_disk_config: CHANGED_SPEC },
+  availability_zone: { parts: ["host", "spec"], isChangeable: true },
+  ...{ config_drive: SPEC, created_at: NOTHING, display_description: CHANGED_SPEC, display_name: CHANGED_SPEC },
+  ...{ host: HOST, hostname: CHANGED_SPEC, image_ref: SPEC, instance_type_id: SPEC, kernel_id: SPEC, key_name: SPEC },
+  ...{ launch_index: SPEC, launched_at: LAUNCH, locked: CHANGES, locked_by: CHANGES, node: HOST, power_state: STATUS },
+  ...{ progress: NOTHING, project_id: SPEC, ramdisk_id: SPEC, reservation_id: SPEC, root_device_name: LAUNCH },
+  // While a server is restored, its status in the cell decides on the task state.
+  ...{ task_state: STATUS, terminated_at: NOTHING, updated_at: { parts: ["updatedAt"], isChangeable: true } },
+  ...{ user_id: SPEC, uuid: NOTHING, vm_state: STATUS },
+};

@@ -5,27 +5,35 @@ import type {
   ServerSketch,
   SketchQuery,
 } from "../../../../core/stores/cell/listed-servers.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
-import { type Cells, hydrateServers, type KnownServer, knownServer } from "../../cells/hydrate-servers.ts";
+import { type Cells, hydrateServers, type KnownServer, knownInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import type { ListOrder } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import { passingServers } from "./passing-servers.ts";
-import { isChangedByUsers, isInSpec } from "./server-attributes.ts";
+import { ATTRIBUTE_ORIGINS } from "./server-attributes.ts";
 
 interface Deps {
-  readonly store: Pick<RequestsPort, "changedRequests" | "listRequests">;
+  readonly store: Pick<RequestsPort, "changesOf" | "listRequests">;
   readonly cells: Cells;
 }
 
-/** The place of a server that may be in a list. With `cell`, it is there only if it is at home in this cell. */
+/** The place of a server that may be in a list. */
 export interface SketchedPlace extends ListPosition {
-  readonly cell?: string;
+  /** The server is there only if this cell is its home. Null, or absent, for a server that may be anywhere. */
+  readonly cell?: string | null;
 }
 
 /** How many servers with one value a cell looks at for those of one project, which may be few: its own list may then be shorter. */
 const LOOKS_OF_PROJECT_MAX = 2_500;
 
-const BARE_SPEC = ServerSpec.fromPartial({});
+/** Stands for the parts that were not asked for, since the order does not depend on them. */
+const NOT_ASKED_FOR: Omit<Server, "uuid" | "createdAtMs"> = {
+  ...{ status: "ACTIVE", taskState: null, host: null, spec: ServerSpec.fromPartial({}), attemptId: null, fault: null },
+  ...{ updatedAtMs: 0, launchedAtMs: null, deletedAtMs: null, revision: 0 },
+};
 
 /**
  * Returns the places after the marker of all servers that may pass the filters, in the order of the list. Cells tell only the parts of servers by which they are sorted, so
@@ -45,20 +53,19 @@ export async function findSketched(
   // Asked afterwards: a server that leaves these requests meanwhile is in its cell by then.
   const sketches = elsewhere && (await sketchesOf(deps.cells, query, filters, looksMax));
   if (sketches === null || elsewhere === null) return null;
-  const keys = (query.order ?? []).map(({ key }) => key);
-  const uuids = keys.some(isChangedByUsers) ? sketches.map(({ sketch }) => sketch.uuid) : [];
-  const changed = new Map((await deps.store.changedRequests(uuids)).map((record) => [record.serverUuid, record]));
+  const isChangeable = originsOf(query.order).some((origin) => origin.isChangeable);
+  const uuids = isChangeable ? sketches.map(({ sketch }) => sketch.uuid) : [];
+  const changes = await deps.store.changesOf(uuids);
   const others = await hydrateServers(elsewhere, deps.cells, { withDeleted: false });
   const apart = new Set(elsewhere.map(({ serverUuid }) => serverUuid));
-  const ofCells = sketches
-    .filter(({ sketch }) => !apart.has(sketch.uuid))
-    .map((one) => ({ known: knownOf(one, changed.get(one.sketch.uuid) ?? null), cell: one.cell }));
+  const ofCells = sketches.filter(({ sketch }) => !apart.has(sketch.uuid)).map((one) => knownOf(one, changes));
   const after = await marker();
-  return [...ofCells, ...(await passingServers(others, query)).map((known) => ({ known }))]
-    .filter(({ known }) => after === null || query.compare(after, known) < 0)
-    .sort((one, other) => query.compare(one.known, other.known))
-    .map(({ known: { server }, ...place }) => ({ ...place, uuid: server.uuid, createdAtMs: server.createdAtMs }));
+  return query
+    .sort([...ofCells, ...(await passingServers(others, query))], after)
+    .map(({ server: { uuid, createdAtMs }, cell }) => ({ uuid, createdAtMs, cell: apart.has(uuid) ? null : cell }));
 }
+
+const originsOf = (order: ListOrder) => (order ?? []).map(({ key }) => ATTRIBUTE_ORIGINS[key]);
 
 type SketchedFilter = Pick<SketchQuery, "attribute"> & AttributeValueAsked;
 
@@ -100,11 +107,11 @@ async function sketchesOf(
   filters: readonly SketchedFilter[],
   most: number,
 ): Promise<readonly Sketched[] | null> {
-  const withSpec = (order ?? []).some(({ key }) => isInSpec(key));
+  const parts = [...new Set(originsOf(order).flatMap((origin) => origin.parts))];
   const looksMax = projectId === null ? most : Math.min(most, LOOKS_OF_PROJECT_MAX);
   for (const filter of filters) {
     const others = indexed.filter((other) => other !== filter && !other.isPart);
-    const query = { ...filter, others, projectId, looksMax, withSpec };
+    const query = { ...filter, others, projectId, looksMax, parts };
     const found = await Promise.all(
       Array.from(cells.values(), async (cell) => ({
         cell: cell.name,
@@ -120,19 +127,9 @@ async function sketchesOf(
 }
 
 /** The server as far as the order of the list needs it. */
-function knownOf({ cell, sketch }: Sketched, changed: RequestRecord | null): KnownServer {
-  const { uuid, createdAtMs, updatedAtMs, status, taskState, host, launchedAtMs } = sketch;
-  const server = {
-    ...{ uuid, createdAtMs, updatedAtMs, status, taskState, host, launchedAtMs },
-    get spec() {
-      return sketch.spec ?? BARE_SPEC;
-    },
-    ...{ attemptId: null, fault: null, deletedAtMs: null, revision: 0 },
-  };
-  const unchanged: RequestRecord = {
-    ...{ serverUuid: uuid, cell, createdAtMs, updatedAtMs, assignment: 0, spec: BARE_SPEC },
-    ...{ changes: null, fault: null, cancellation: null, softlyDeleted: false },
-    state: "dispatched",
-  };
-  return knownServer(changed ?? unchanged, server, false);
+function knownOf({ cell, sketch }: Sketched, changes: ReadonlyMap<string, UserChanges>): KnownServer {
+  const server: Server = { ...NOT_ASKED_FOR, ...sketch };
+  const ofUser = { cell, changes: changes.get(sketch.uuid) ?? null };
+  // Servers whose requests are cancelled or softly deleted are not listed, so that it does not matter how they are sorted.
+  return knownInCell({ ...ofUser, state: "dispatched", softlyDeleted: false }, server);
 }

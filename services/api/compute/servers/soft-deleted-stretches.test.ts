@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { ListPosition } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
 import type { ListQuery } from "./list-query.ts";
@@ -66,7 +67,7 @@ const queryOf = (over: Partial<ListQuery>): ListQuery => ({
     indexed: [],
     created: null,
     order: null,
-    compare: () => 0,
+    sort: (servers: readonly KnownServer[]) => servers,
     matches: null,
   },
   ...over,
