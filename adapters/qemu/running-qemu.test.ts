@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { eventually } from "../../test/rigs/eventually.ts";
 import { removeGuestDir } from "./qemu-guest.ts";
 import { findRunningQemu, seenQemus } from "./running-qemu.ts";
 
@@ -58,4 +59,22 @@ test("a guest is not removed before each QEMU of its directory has ended, also t
   });
   expect(runs).toBeNull();
   await Promise.all(ended);
+});
+
+/** Whether this process may mount file systems. */
+const mayMount = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", tmpdir()]).status === 0;
+
+test.skipIf(!mayMount)("a QEMU is found under which somebody has unmounted the storage of the guests", async () => {
+  mkdirSync(guest, { recursive: true });
+  // The copy of `sleep` looks like a QEMU. Its storage is mounted for it alone.
+  const enters = 'mount -t tmpfs none "$1"; mkdir "$2"; cd "$2"; cp "$(command -v sleep)" qemu-system-x86_64';
+  const script = `${enters}; umount -l "$1"; exec ./qemu-system-x86_64 600`;
+  const child = spawn("unshare", ["--mount", "sh", "-ec", script, "sh", dir, guest], { stdio: "ignore" });
+  processes.push(child);
+  await eventually("the QEMU", () => findRunningQemu(guest)?.pid === child.pid);
+  expect(findRunningQemu(join(dir, "guest-b+0"))).toBeNull();
+  expect(findRunningQemu(join(dir, "another-guest-a+0"))).toBeNull();
+  const ended = once(child, "exit");
+  await removeGuestDir(guest);
+  await ended;
 });

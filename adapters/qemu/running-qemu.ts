@@ -15,7 +15,8 @@ export interface RunningQemu {
 
 /**
  * The QEMU that runs in this guest's directory, or null. It is known by its working directory, since process ids are used again. `pid` is the process that it probably is, so
- * that not all processes are looked through. The guest's directory itself is not read, since its storage may hang. A QEMU under which somebody has removed the directory is found, too.
+ * that not all processes are looked through. The guest's directory itself is not read, since its storage may hang. A QEMU under which somebody has removed the directory, or unmounted its storage, is
+ * found, too.
  */
 export function findRunningQemu(dir: string, pid: number | null = null): RunningQemu | null {
   if (pid !== null) {
@@ -48,7 +49,8 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
   }
 }
 
-const isIn = (pid: number, dir: string): boolean => dirOf(readlinkSync(`/proc/${pid}/cwd`)) === dir;
+/** Of a directory whose storage was unmounted lazily (`umount -l`), Linux names only the path within that storage, with which the whole path ends. The name of a guest's directory has the id of its attempt. */
+const isIn = (pid: number, dir: string): boolean => dir.endsWith(dirOf(readlinkSync(`/proc/${pid}/cwd`)));
 
 /** The directory that a link in /proc names. Linux marks one that was removed. */
 const dirOf = (link: string): string => (link.endsWith(REMOVED) ? link.slice(0, -REMOVED.length) : link);
