@@ -103,6 +103,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./cell-list.ts")).runCellListCommand(argv),
   },
   {
+    name: "cell remove",
+    summary: "remove the record of a cell that has no hosts and no servers any more",
+    run: async (argv) => (await import("./cell-remove.ts")).runCellRemoveCommand(argv),
+  },
+  {
     name: "cell restored",
     summary: "record that a cell's database was restored: unknown guests are kept, not destroyed",
     run: async (argv) => (await import("./cell-quarantine.ts")).runRestored(argv),

@@ -214,6 +214,10 @@ export class SchedulerEvents {
     this.#logger.info({ cell }, "the scheduler now follows a cell");
   }
 
+  cellRemoved(cell: string): void {
+    this.#logger.info({ cell }, "the scheduler no longer follows a cell, whose record was removed");
+  }
+
   cellUnreachable(cell: string, error: unknown): void {
     this.#nowAndThen(`cell ${cell}`, () =>
       this.#logger.warn(

@@ -162,6 +162,42 @@ test("refuses the database and the NATS account of another cell, also for a cell
   }
 });
 
+test("removes the record of a cell only if the cell is disabled and empty, and says what it still has", async () => {
+  const [own, left] = await Promise.all([freshDatabase("api"), freshDatabase("cell")]);
+  try {
+    const urls = { databaseUrl: own.url, cellDatabaseUrl: left.url };
+    expect((await berth(["cell", "add", "c1"], urls)).code).toBe(0);
+    await withClient(left.url, (client) =>
+      client.query(
+        "insert into hosts (name, root_provider, agent_id, up) values ('h1', gen_random_uuid(), 'agent', false)",
+      ),
+    );
+    const remove = (name = "c1") => berth(["cell", "remove", name], { databaseUrl: own.url });
+    const refused = await remove();
+    expect(refused).toMatchObject({ code: 1, out: "" });
+    expect(refused.err).toContain("- it is enabled: run `berth cell add c1 --disabled …` with its present URLs\n");
+    expect(refused.err).toContain("- it still has hosts: 1 (h1)\n");
+    expect((await berth(["cell", "add", "c1", "--disabled"], urls)).code).toBe(0);
+    expect((await remove()).err).not.toContain("enabled");
+    await withClient(left.url, (client) => client.query("delete from hosts"));
+    expect(await remove()).toMatchObject({
+      code: 0,
+      err: "",
+      out: expect.stringMatching(/^cell c1 is removed: restart /),
+    });
+    expect((await berth(["cell", "list"], { databaseUrl: own.url })).out).toBe("");
+    expect(await remove()).toMatchObject({ code: 2, err: expect.stringContaining("there is no cell c1") });
+
+    expect((await berth(["cell", "add", "c1", "--disabled"], urls)).code).toBe(0);
+    await left.drop();
+    const unread = await remove();
+    expect(unread).toMatchObject({ code: 2, err: expect.stringContaining("cannot be read, so nobody knows") });
+    expect((await berth(["cell", "list"], { databaseUrl: own.url })).out).toContain("c1");
+  } finally {
+    await Promise.allSettled([own.drop(), left.drop()]);
+  }
+});
+
 test("a conductor does not start on the database of another cell", async () => {
   const older = await freshDatabase("cell");
   try {

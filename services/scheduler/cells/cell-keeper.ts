@@ -73,7 +73,13 @@ export class CellKeeper {
   }
 
   async #refresh(): Promise<void> {
-    for (const record of await this.#deps.store.cells()) {
+    const records = await this.#deps.store.cells();
+    for (const [name, { cell }] of this.#opened) {
+      if (records.some((record) => record.name === name)) continue;
+      await this.#drop(name, cell);
+      this.#deps.events.cellRemoved(name);
+    }
+    for (const record of records) {
       try {
         await this.#follow(record);
       } catch (error) {
