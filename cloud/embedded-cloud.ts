@@ -251,7 +251,7 @@ function servicesFor(
 /** Builds the API tier: its database, its bus, the schedulers' soft state, and its services. */
 async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, cells: readonly EmbeddedCell[]) {
   await migrate(databaseUrl, "api");
-  const pool = createPool({ url: databaseUrl, applicationName: "berth api tier", findsByKeys: true });
+  const pool = openApiPool(databaseUrl, options);
   const store = new PostgresApiStore(pool);
   const groups = new PostgresServerGroupStore(pool);
   const reservations = new PostgresReservationStore(pool);
@@ -318,6 +318,15 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     await store.close();
   };
   return { api, schedulers, close };
+}
+
+/**
+ * Each connection parses and plans every statement of the API tier separately. In a cloud of a few seconds, ten connections would make this a
+ * sixth of its database's work. Batches grow while they wait for a connection.
+ */
+function openApiPool(url: string, { underLoad = false }: EmbeddedCloudOptions) {
+  const usual = { url, applicationName: "berth api tier", findsByKeys: true };
+  return createPool(underLoad ? { ...usual, connectionsMax: 3 } : usual);
 }
 
 /** The stores of the operators' settings, in the API database. */
