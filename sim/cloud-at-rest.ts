@@ -96,8 +96,9 @@ export class CloudAtRest {
     const servers = known.cells.flatMap((cell) => cell.servers.map(({ uuid }) => uuid));
     const neutron = (this.#cloud.neutron?.wrongAtRest(servers) ?? []).map((text) => [6, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
+    const requested = new Set(known.api?.requests.map(({ serverUuid }) => serverUuid));
     const lost = [...this.#workload.accepted]
-      .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
+      .filter((uuid) => !requested.has(uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
     const all = [
       ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed, ...softly],

@@ -4,11 +4,12 @@ import type { MemoryLedger } from "../adapters/memory/cell/memory-ledger.ts";
 import { cellPermissionsOfApi, cellStreams, conductorPermissions } from "../adapters/nats/streams.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
-import type { CellReading, RunningGuest } from "../core/audit/facts.ts";
+import type { CellReading } from "../core/audit/facts.ts";
 import { capacityOf } from "../core/ledger/model.ts";
 import type { RowChange } from "../core/ledger/row-change.ts";
 import { destinationOf, factsOf } from "../core/tasks/operation-facts.ts";
 import { attemptIdOf, type Server } from "../core/tasks/server.ts";
+import type { FakeGuest } from "../services/compute-agent/fake-guest.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
@@ -150,18 +151,17 @@ export class SimCell {
 
   /** Everything that an audit reads from a cell, as it is now. It must be read before the world goes on, since the ledger's rows are no copies. */
   facts(): CellReading {
-    const runningGuests = new Map<string, RunningGuest[]>();
-    for (const hosts of this.#hosts) {
-      for (const { name } of hosts.hosts) runningGuests.set(name, []);
-      for (const { host, guest } of hosts.running()) runningGuests.get(host)?.push(guest);
-    }
+    const facts = this.copyFacts();
+    const runningGuests = new Map(
+      [...facts.copies].map(([host, guests]) => [host, guests.filter(({ running }) => running)]),
+    );
     const kept = this.#ledger.reports.kept();
-    return { ...this.copyFacts(), ledger: this.#ledger.present(), kept, runningGuests };
+    return { ...facts, ledger: this.#ledger.present(), kept, runningGuests };
   }
 
   /** The present input of the audit of law 6. */
   copyFacts() {
-    const copies = new Map<string, RunningGuest[]>();
+    const copies = new Map<string, FakeGuest[]>();
     for (const hosts of this.#hosts) {
       for (const { name } of hosts.hosts) copies.set(name, []);
       for (const guest of hosts.guests()) copies.get(guest.host)?.push(guest);
