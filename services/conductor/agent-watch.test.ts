@@ -125,3 +125,46 @@ test.each([
     await watch.stop();
   },
 );
+
+test("the database is asked for dead agents only while it says that another agent is unseen", async () => {
+  const clock = new ManualClock();
+  const asked: boolean[] = [];
+  let [rounds, othersUnseen] = [0, false];
+  const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
+  const watch = new AgentWatch({
+    store: {
+      agentsSeen: async () => {
+        rounds += 1;
+        return { down: [], othersUnseen };
+      },
+      expireAgents: async () => {
+        asked.push(othersUnseen);
+        return { down: [], heldUp: [] };
+      },
+    },
+    registry: { connections: () => [{ agentId: "a", arrival: 1, stream, hosts: new Map() }] },
+    trees: { hosts: () => [], raise: async () => {} },
+    comparer: { compare: async () => {} },
+    clock,
+    events: new ConductorEvents({
+      logger: pino({ level: "silent" }),
+      registry: new Registry(),
+      clock,
+      taskCount: () => 0,
+    }),
+    settings: SETTINGS,
+  });
+  const round = async () => {
+    const before = rounds;
+    clock.advance(1_000);
+    await eventually("a round", () => rounds > before);
+    await new Promise(setImmediate);
+  };
+  watch.start();
+  for (let seconds = 0; seconds < 10; seconds += 1) await round();
+  expect(asked).toEqual([]);
+  othersUnseen = true;
+  await round();
+  expect(asked).toEqual([true]);
+  await watch.stop();
+});
