@@ -66,9 +66,9 @@ export function portBindingsContract(
     return outcomes;
   }
 
-  test.each([[], ["host-2"], ["host-2", "host-3"]])(
-    "binds a port again that has lost its active binding, and had others prepared (%s %s)",
-    async (...prepared) => {
+  test.each([{ prepared: [] }, { prepared: ["host-2"] }, { prepared: ["host-2", "host-3"] }])(
+    "binds a port again that has lost its active binding, and had others prepared: $prepared",
+    async ({ prepared }) => {
       const { id } = await port();
       for (const host of prepared) await networking().createBinding(id, { host, ...NORMAL });
       await networking().deleteBinding(id, "host-1");
