@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { DueNote, PortNoteStore } from "../../../core/stores/api/port-note-store.ts";
 import type { CellStore } from "../../../core/stores/cell/cell-store.ts";
 import type { NeutronPort } from "../../../core/stores/networking.ts";
+import { NetworkingError } from "../../../core/stores/networking-error.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { overriding } from "../../../runtime/overriding.ts";
@@ -149,6 +150,33 @@ test("whoever asks for a deleted server asks Neutron again only some seconds aft
   clock.advance(10_000);
   await settler.endNow(server!);
   expect(portsOf(id)).toEqual([]);
+});
+
+test("the answer that a server is gone waits for a round that is deleting its ports, and deletes none a second time", async () => {
+  const id = await deleted();
+  const [server] = await rig.cell("north").store.servers([id]);
+  const notes = overriding(rig.portNotes, { dueNotes: () => rig.portNotes.notes([id]) });
+  const settler = settlerWith(new ManualClock(server!.deletedAtMs ?? 0), notes);
+  const deletePort = rig.networking.deletePort.bind(rig.networking);
+  const mayDelete = Promise.withResolvers<void>();
+  let begun = 0;
+  rig.networking.deletePort = async (...words) => {
+    begun += 1;
+    if (begun > 1) throw new NetworkingError("bad-answer", "Neutron answers 500");
+    await mayDelete.promise;
+    return deletePort(...words);
+  };
+  const round = settler.settle();
+  await eventually("the deletion", () => begun === 1);
+  let found: number | null = null;
+  const ending = settler.endNow(server!).then(() => {
+    found = portsOf(id).length;
+  });
+  // Many more questions than those after which it would delete the port, too.
+  for (let asked = 0; asked < 50; asked += 1) await rig.store.requests([id]);
+  mayDelete.resolve();
+  await Promise.all([round, ending]);
+  expect([begun, found]).toEqual([1, 0]);
 });
 
 test("few servers at a time end for callers who ask for them, however many are asked for", async () => {

@@ -63,6 +63,8 @@ export class NeutronPortSettler {
   readonly #waits: GrowingWaits;
   /** The servers whose ports are being released at this moment for callers who ask for the server. */
   readonly #ending = new Map<string, Promise<void>>();
+  /** The servers whose ports a round of `settle` is comparing at this moment. */
+  readonly #settling = new Map<string, Promise<void>>();
   #silentUntilMs = Number.NEGATIVE_INFINITY;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   /** The last server of the sweep before, or null at the beginning. */
@@ -137,6 +139,8 @@ export class NeutronPortSettler {
   }
 
   async #endOne(serverUuid: string): Promise<void> {
+    // A Neutron that deletes a port twice at a time may fail one of the calls, and the answer would come before the other has deleted it.
+    await this.#settling.get(serverUuid)?.catch(() => {});
     const [note] = await this.#notes.notes([serverUuid]);
     if (note !== undefined) await this.#settleOne(note, true);
   }
@@ -151,11 +155,15 @@ export class NeutronPortSettler {
 
   /** A note that Neutron refuses must not hold up the others. */
   async #trySettling(note: DueNote, isEnded: boolean): Promise<void> {
+    const settling = this.#settleOne(note, isEnded);
+    this.#settling.set(note.serverUuid, settling);
     try {
-      await this.#settleOne(note, isEnded);
+      await settling;
     } catch (error) {
       if (!(error instanceof NetworkingError) || error.code === "unreachable") throw error;
       this.#events.portsNotSwept(error);
+    } finally {
+      this.#settling.delete(note.serverUuid);
     }
   }
 
