@@ -118,10 +118,13 @@ const SERVERS = fc
   .map((servers) =>
     servers.map(({ isOpen, ...server }, at) => {
       const { state, cell } = server.request;
-      // A request without a cell is open.
+      const rows: Readonly<Record<string, Partial<ServerRow>>> = server.rows;
+      const inCell = cell === null ? undefined : rows[cell];
+      // A request is open until its cell has the server.
+      const hasArrived = state === "dispatched" && inCell !== undefined && inCell.status !== "CLOSED";
       return made(at + 1, {
         ...server,
-        isOpen: state === "accepted" || (state === "dispatched" && (isOpen || cell === null)),
+        isOpen: state === "accepted" || (state === "dispatched" && (isOpen || !hasArrived)),
       });
     }),
   );
