@@ -4,6 +4,7 @@ import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
 import type { GuestName } from "../journal.ts";
 import type { GuestDirs } from "./guest-dirs.ts";
+import { type PowerControl, stopGuest } from "./guest-power.ts";
 
 /** The guests of an agent by their names. Each is read from its directory once. */
 export class KnownGuests {
@@ -33,6 +34,23 @@ export class KnownGuests {
   forget(name: GuestName): void {
     this.#guests.get(keyOf(name))?.detach();
     for (const known of [this.#guests, this.#loading, this.#unread]) known.delete(keyOf(name));
+  }
+
+  /**
+   * Stops a guest that another guest replaces, and rejects as `stopGuest` does. If somebody has removed its directory, its stop cannot be written down, and it can never be started
+   * again: then its QEMU ends before this rejects.
+   */
+  async stopForGood(guest: QemuGuest, power: PowerControl): Promise<void> {
+    const isRemoved = async () => {
+      await this.#dirs.open();
+      return (await this.#dirs.storage.look(() => loadGuestRecord(guest.dir))) === null;
+    };
+    try {
+      await stopGuest(guest, power);
+    } catch (error) {
+      if (!power.signal.aborted && (await isRemoved().catch(() => false))) await guest.end().catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Whether nothing of the guest is left on the host: neither its record nor a QEMU, which may run in a directory that somebody has removed. Rejects if its record cannot be read, or not now. */

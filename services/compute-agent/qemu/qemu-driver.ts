@@ -47,7 +47,7 @@ import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf, standsStill } from "./found-power-of.ts";
 import { functionsOfGuests, type GuestFunctions } from "./guest-functions.ts";
 import { addInterfaces, changeInterfaces } from "./guest-interfaces.ts";
-import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
+import { leaveRescue, type PowerControl, startGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import { HostStorage } from "./host-storage.ts";
@@ -258,7 +258,7 @@ export class QemuDriver implements Driver {
     const power = this.#power(signal);
     const { bytesPerSecond = BYTES_PER_SECOND_MAX, onHandedOver, disksAnswerMs: answerMs } = this.#options;
     const live = { signal, onProgress, answerMs, bytesPerSecond, onHandedOver, calledOff: this.#calledOff, power };
-    if (to === null) await stopGuest(guest, power);
+    if (to === null) await this.#guests.stopForGood(guest, power);
     else if (order.live) return handOverGuestLive(guest, order, to, live);
     else await handOverGuestCold(guest, order, to, { signal, onProgress, answerMs, power });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
