@@ -7,7 +7,9 @@ import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { serverId, serverSpec } from "../../../../test/contract/cell-fixtures.ts";
 import { ListedCloud, type ListedServer } from "../../../../test/rigs/listed-cloud.ts";
 import fc from "../../../../test/rigs/property.ts";
+import type { ListQuery } from "./list-query.ts";
 import { SERVER_ATTRIBUTES } from "./server-attributes.ts";
+import { findSketched } from "./sketched-servers.ts";
 
 const flavor = (id: string): ServerSpec["flavor"] => {
   const usual = serverSpec(1).flavor;
@@ -262,3 +264,37 @@ test("when a cell is silent, the servers of the others are listed and its own by
     [serverId(1), false],
   ]);
 });
+
+test.each([
+  ["display_name", 4],
+  ["vm_state", 12],
+])(
+  "of an order by %s, %d of 12 cells tell sketches at a time, and the others are not asked when too many servers are known",
+  async (sort_key, atATime) => {
+    const row = { ...made(1).rows.east! };
+    const sketches = Array.from({ length: 9 }, (_, at) => ({ ...row, uuid: serverId(at) }));
+    const asked = { cells: 0, now: 0, most: 0 };
+    const cell = (name: string) => ({
+      name,
+      operations: async () => {
+        asked.cells += 1;
+        asked.now += 1;
+        asked.most = Math.max(asked.most, asked.now);
+        await Promise.resolve();
+        asked.now -= 1;
+        return { kind: "answer", value: sketches };
+      },
+    });
+    const deps = {
+      store: { listRequests: async () => [] },
+      cells: new Map(Array.from({ length: 12 }, (_, at) => [`cell-${at}`, cell(`cell-${at}`)])),
+    } as unknown as Parameters<typeof findSketched>[0];
+    const query = {
+      ...{ indexed: [{ attribute: "flavor", value: "rare", isPart: false }], projectId: null, softDeleted: false },
+      order: [{ key: sort_key, descending: false }],
+    } as unknown as ListQuery;
+    expect(await findSketched(deps, query, async () => null, 10)).toBeNull();
+    expect(asked.most).toBe(atATime);
+    expect(asked.cells).toBeLessThanOrEqual(atATime + 2);
+  },
+);

@@ -8,6 +8,7 @@ import type {
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
 import { type Cells, hydrateServers, type KnownServer, knownInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { ListOrder } from "./list-order.ts";
@@ -28,6 +29,9 @@ export interface SketchedPlace extends ListPosition {
 
 /** How many servers with one value a cell looks at for those of one project, which may be few: its own list may then be shorter. */
 const LOOKS_OF_PROJECT_MAX = 2_500;
+
+/** How many cells tell the specs of their servers at a time. Specs may be large, and too many servers are known to be too many when some of the cells have answered. */
+const SPECS_OF_CELLS = 4;
 
 /** Stands for the parts that were not asked for, since the order does not depend on them. */
 const NOT_ASKED_FOR: Omit<Server, "uuid" | "createdAtMs"> = {
@@ -112,18 +116,31 @@ async function sketchesOf(
   for (const filter of filters) {
     const others = indexed.filter((other) => other !== filter && !other.isPart);
     const query = { ...filter, others, projectId, looksMax, parts };
-    const found = await Promise.all(
-      Array.from(cells.values(), async (cell) => ({
-        cell: cell.name,
-        answer: await cell.operations((store) => store.serverSketches(query)),
-      })),
-    );
-    if (found.some(({ answer }) => answer.kind === "unreachable")) return null;
-    const all = found.map(({ cell, answer }) => ({ cell, sketches: answer.kind === "answer" ? answer.value : null }));
-    const sketched = all.flatMap(({ cell, sketches }) => (sketches ?? []).map((sketch) => ({ cell, sketch })));
-    if (all.every(({ sketches }) => sketches !== null) && sketched.length <= most) return sketched;
+    const found = await sketchesOfCells(cells, query, most);
+    if (found === "unreachable") return null;
+    if (found !== "too-many") return found;
   }
   return null;
+}
+
+/** No further cell is asked when it is known that one does not answer, or that the servers are too many. */
+async function sketchesOfCells(
+  cells: Cells,
+  query: SketchQuery,
+  most: number,
+): Promise<readonly Sketched[] | "unreachable" | "too-many"> {
+  const sketched: Sketched[] = [];
+  const ends = new Set<"unreachable" | "too-many">();
+  const atATime = query.parts.includes("spec") ? SPECS_OF_CELLS : cells.size;
+  await forEachBounded([...cells.values()], atATime, async (cell) => {
+    if (ends.size > 0) return;
+    const answer = await cell.operations((store) => store.serverSketches(query));
+    if (answer.kind === "unreachable") ends.add("unreachable");
+    else if (answer.value === null || sketched.length + answer.value.length > most) ends.add("too-many");
+    else for (const sketch of answer.value) sketched.push({ cell: cell.name, sketch });
+  });
+  if (ends.size === 0) return sketched;
+  return ends.has("unreachable") ? "unreachable" : "too-many";
 }
 
 /** The server as far as the order of the list needs it. */
