@@ -89,6 +89,21 @@ test("a server that was stopped is stopped after that, and has a guest that star
   await runs();
 });
 
+test.each(["pause", "suspend", "shelve", "rescue"] as const)(
+  "a server that has lost its guest after a %s is rebuilt when an administrator has set it to error",
+  async (kind) => {
+    await start();
+    await cell.operate({ server: 1, kind });
+    const { status } = await cell.rest(1);
+    await loseDisk();
+    await expect(cell.operate({ server: 1, kind: "rebuild", hosts: [0] })).rejects.toThrow(status);
+    await cell.store.resetStatus([{ serverUuid: serverId(1), status: "ERROR" }]);
+    expect(await rebuilt()).toMatchObject({ status: "ACTIVE", host: "host-0", fault: null });
+    await runs();
+    expect(existing()).toEqual(["host-0"]);
+  },
+);
+
 test("a rebuild whose new guest does not start leaves the server in ERROR with its room, and the next one heals it", async () => {
   await start();
   await loseDisk({ start_failures: 1 });
