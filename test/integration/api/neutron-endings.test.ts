@@ -179,6 +179,28 @@ test("the answer that a server is gone waits for a round that is deleting its po
   expect([begun, found]).toEqual([1, 0]);
 });
 
+test("a round leaves the ports of a server to the answer that the server is gone, which is deleting them, and deletes none a second time", async () => {
+  const id = await deleted();
+  const [server] = await rig.cell("north").store.servers([id]);
+  const notes = overriding(rig.portNotes, { dueNotes: () => rig.portNotes.notes([id]) });
+  const settler = settlerWith(new ManualClock(server!.deletedAtMs ?? 0), notes);
+  const deletePort = rig.networking.deletePort.bind(rig.networking);
+  const mayDelete = Promise.withResolvers<void>();
+  let begun = 0;
+  rig.networking.deletePort = async (...words) => {
+    begun += 1;
+    await mayDelete.promise;
+    return deletePort(...words);
+  };
+  const ending = settler.endNow(server!);
+  await eventually("the deletion", () => begun === 1);
+  const round = settler.settle();
+  for (let asked = 0; asked < 50; asked += 1) await rig.store.requests([id]);
+  mayDelete.resolve();
+  await Promise.all([round, ending]);
+  expect([begun, portsOf(id)]).toEqual([1, []]);
+});
+
 test("few servers at a time end for callers who ask for them, however many are asked for", async () => {
   const clock = new ManualClock();
   const answer = Promise.withResolvers<readonly DueNote[]>();

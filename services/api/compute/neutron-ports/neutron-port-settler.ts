@@ -153,8 +153,9 @@ export class NeutronPortSettler {
     return new Set(records.filter(isOver).map(({ serverUuid }) => serverUuid));
   }
 
-  /** A note that Neutron refuses must not hold up the others. */
+  /** A note that Neutron refuses must not hold up the others. One whose ports are being released for a caller is left to that, for the same reason as in `#endOne`. */
   async #trySettling(note: DueNote, isEnded: boolean): Promise<void> {
+    if (this.#ending.has(note.serverUuid)) return;
     const settling = this.#settleOne(note, isEnded);
     this.#settling.set(note.serverUuid, settling);
     try {
