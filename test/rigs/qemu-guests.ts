@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
@@ -160,11 +160,12 @@ export function makeQemuGuestsDir(image = nanoImage()): QemuGuestsDir {
   };
 }
 
-/** Ends guests of killed tests: QEMU processes whose directory is of this kind and no longer exists. */
+/** Ends guests of killed tests: QEMU processes in directories of this kind that no longer exist. Tests that run remove the directories of single guests. */
 function endOrphans(): void {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
-      if (/\/berth-qemu-.* \(deleted\)$/.test(readlinkSync(`/proc/${pid}/cwd`))) process.kill(Number(pid), "SIGKILL");
+      const [, made] = /^(.*\/berth-qemu-[^/]+).* \(deleted\)$/.exec(readlinkSync(`/proc/${pid}/cwd`)) ?? [];
+      if (made !== undefined && !existsSync(made)) process.kill(Number(pid), "SIGKILL");
     } catch {
       // The process has ended, or is another user's.
     }
