@@ -1,19 +1,18 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { generateTrace } from "../replay/generate-trace.ts";
 import { HOSTS_FILES, TASKS_FILES } from "../replay/read-trace.ts";
 import type { ReplayResult } from "../replay/result.ts";
-import { familyUsage, type UsageByName, usedBetween } from "./boots/family-usage.ts";
+import { type MeasuredReplay, measuredReplay, repeatTrace } from "./boots/measured-replay.ts";
 import { measuredOf, ROUNDS, report } from "./measure.ts";
 
 const HOSTS = 1_500;
 const TASKS = 8_000;
 const FAIL = "0.05";
 const BERTH = join(import.meta.dirname, "../bin/berth");
-const LIMIT_MS = 300_000;
+/** How often a cloud that has run for a while has replayed the trace. V8 has compiled most of the code by then, and Postgres has planned its statements. */
+const TIMES_BEFORE = 2;
 /** The threads of a replay by what runs in them. */
 const THREADS: ReadonlyMap<string, string> = new Map([
   ["main thread", "main thread: api, schedulers, views"],
@@ -31,15 +30,14 @@ const FIGURES: readonly (readonly [name: string, unit: string, figure: (result: 
   ["errors", "servers", (result) => result.errors],
 ];
 
-/** The result of a replay, and the CPU milliseconds of a boot and its delete by part. */
 interface Round {
-  readonly result: ReplayResult;
-  readonly cpuMs: UsageByName;
+  readonly cold: MeasuredReplay;
+  readonly warm: MeasuredReplay;
 }
 
 /**
- * Boots and deletes through HTTP like `berth replay`, with three cells and all services in one process. Each round is a separate process
- * that starts cold, as a user's does. Prints also the CPU of a boot and its delete, by thread and database, which depends less on other work
+ * Boots and deletes through HTTP like `berth replay`, with three cells and all services in one process. Each round has a separate process
+ * that starts cold, as a user's does, and then one that has replayed the trace twice before it is measured, as a cloud is that has run for a while. Prints also the CPU of a boot and its delete, by thread and database, which depends less on other work
  * of the machine than their number a second does. Uses the trace in BERTH_BENCH_TRACE, or an invented one. With `BERTH_BENCH_BASE`, the
  * `bin/berth` of another tree, the same is measured there, in turns with this tree.
  */
@@ -48,11 +46,18 @@ export async function run(): Promise<void> {
   try {
     const given = process.env.BERTH_BENCH_TRACE;
     if (given === undefined) writeTrace(dir);
+    const repeated = join(dir, "repeated");
+    repeatTrace(given ?? dir, repeated, TIMES_BEFORE + 1);
+    const options = { failShare: FAIL, resultFile: join(dir, "result.json") };
+    const warm = { ...options, fromShare: TIMES_BEFORE / (TIMES_BEFORE + 1) };
     const trees = process.env.BERTH_BENCH_BASE === undefined ? [BERTH] : [BERTH, process.env.BERTH_BENCH_BASE];
     const rounds: Round[][] = trees.map(() => []);
     for (let round = 0; round < ROUNDS; round += 1)
       for (const [at, berth] of trees.entries())
-        rounds[at]!.push(await replay(berth, given ?? dir, join(dir, "result.json")));
+        rounds[at]!.push({
+          cold: await measuredReplay(berth, given ?? dir, { ...options, fromShare: 0 }),
+          warm: await measuredReplay(berth, repeated, warm),
+        });
     const what = given === undefined ? `${TASKS} tasks on ${HOSTS} hosts` : given;
     process.stdout.write(`  ${what}, ${FAIL} of the first builds fail\n`);
     for (const [at, of] of rounds.entries()) printRounds(of, at === 0 ? "" : ", base");
@@ -62,9 +67,18 @@ export async function run(): Promise<void> {
 }
 
 function printRounds(rounds: readonly Round[], suffix: string): void {
+  const cold = rounds.map((round) => round.cold);
   for (const [name, unit, figure] of FIGURES)
-    report(`${name}${suffix}`, measuredOf(rounds.map(({ result }) => figure(result))), unit);
-  const total = ({ cpuMs }: Round): number => [...cpuMs.values()].reduce((sum, ms) => sum + ms, 0);
+    report(`${name}${suffix}`, measuredOf(cold.map(({ result }) => figure(result))), unit);
+  printCpu(cold, suffix);
+  process.stdout.write(`  the same after it was replayed ${TIMES_BEFORE} times in the same cloud${suffix}\n`);
+  const warm = rounds.map((round) => round.warm);
+  report(`${FIGURES[0]![0]}${suffix}`, measuredOf(warm.map(({ endedPerSecond }) => endedPerSecond)), "boots/s");
+  printCpu(warm, suffix);
+}
+
+function printCpu(rounds: readonly MeasuredReplay[], suffix: string): void {
+  const total = ({ cpuMs }: MeasuredReplay): number => [...cpuMs.values()].reduce((sum, ms) => sum + ms, 0);
   report(`CPU of a boot and its delete${suffix}`, measuredOf(rounds.map(total)), "ms");
   const parts = [...new Set(rounds.flatMap(({ cpuMs }) => [...cpuMs.keys()]))]
     .map((part) => ({ part, used: measuredOf(rounds.map(({ cpuMs }) => cpuMs.get(part) ?? 0)) }))
@@ -77,38 +91,4 @@ function writeTrace(dir: string): void {
   const files = generateTrace({ seed: 1, hosts: HOSTS, tasks: TASKS });
   writeFileSync(join(dir, HOSTS_FILES[1]), files.hosts);
   writeFileSync(join(dir, TASKS_FILES[1]), files.tasks);
-}
-
-/** Rejects with the output of the replay, including its audit, when the replay failed. */
-async function replay(berth: string, trace: string, file: string): Promise<Round> {
-  const child = spawn(berth, ["replay", trace, "--fail", FAIL, "--json", file], {
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: LIMIT_MS,
-  });
-  let output = "";
-  let progress = "";
-  let tasks = 0;
-  let before: UsageByName = new Map();
-  let after: UsageByName = new Map();
-  child.stdout.on("data", (text) => {
-    output += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    output += text;
-    progress += text;
-    const lines = progress.split("\n");
-    progress = lines.pop()!;
-    for (const line of lines) {
-      const began = /^(\d+) tasks on /.exec(line);
-      if (began) {
-        tasks = Number(began[1]);
-        before = familyUsage(child.pid!);
-      } else if (line.startsWith("100 %")) after = familyUsage(child.pid!);
-    }
-  });
-  const [code] = (await once(child, "close")) as [number | null];
-  if (code !== 0) throw new Error(`${berth} replay ended with ${code ?? "a signal"}:\n${output}`);
-  if (tasks === 0 || after.size === 0)
-    throw new Error(`${berth} replay did not tell when it began or ended:\n${output}`);
-  return { result: JSON.parse(readFileSync(file, "utf8")) as ReplayResult, cpuMs: usedBetween(before, after, tasks) };
 }
