@@ -2,6 +2,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Driver } from "./driver.ts";
 import { CalledOffError } from "./guest-chains.ts";
+import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 
 const LOOK_TIMEOUT_MS = 5_000;
@@ -14,17 +15,26 @@ export class GuestMissingError extends Error {
   override readonly name = "GuestMissingError";
 }
 
+interface Host {
+  readonly driver: Pick<Driver, "powersOf">;
+  readonly store: Pick<GuestStore, "isBuried">;
+  readonly clock: Clock;
+}
+
 /**
  * Why a guest could not be handed over: a GuestMissingError if the driver says that the guest is not on the host, and otherwise `error`. An agent that has lost its journal knows none of the
- * host's guests, and a guest may be lost although the journal knows it, so only the driver's word counts. A driver that does not answer has said nothing.
+ * host's guests, and a guest may be lost although the journal knows it, so only the driver's word counts. A driver that does not answer has said nothing. A guest that was destroyed by order, also during the
+ * look, is not lost.
  */
 export async function whyNotHandedOver(
   error: unknown,
   name: GuestName,
-  { driver, clock }: { readonly driver: Pick<Driver, "powersOf">; readonly clock: Clock },
+  { driver, store, clock }: Host,
 ): Promise<unknown> {
   if (error instanceof CalledOffError) return error;
   const look = withDeadline(driver.powersOf([name]), LOOK_TIMEOUT_MS, "a look at a guest", clock);
   const [found = "unknown"] = await look.catch(() => ["unknown"] as const);
-  return found === "missing" ? new GuestMissingError("there is no such guest", { cause: error }) : error;
+  return found === "missing" && !store.isBuried(name)
+    ? new GuestMissingError("there is no such guest", { cause: error })
+    : error;
 }

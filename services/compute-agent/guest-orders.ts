@@ -193,12 +193,12 @@ export class GuestOrders {
     await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesAfterOrder(order, guest) });
   }
 
-  /** A guest that the journal does not know may be on the host. One that was destroyed by order, also while this order waited, is not lost. */
+  /** A guest that the journal does not know may be on the host. One that was destroyed by order, also while this order waited or its host looked, is not lost. */
   async #refuseUnknown({ name, work }: GuestOrder): Promise<never> {
-    if (this.#deps.store.isBuried(name)) throw new Error(BURIED);
-    if (work.kind !== "hand-off") throw new Error(NO_GUEST);
-    this.forget(name);
-    throw await whyNotHandedOver(new Error(UNKNOWN_GUEST), name, this.#deps);
+    const isSought = work.kind === "hand-off";
+    if (isSought) this.forget(name);
+    const why = isSought ? await whyNotHandedOver(new Error(UNKNOWN_GUEST), name, this.#deps) : new Error(NO_GUEST);
+    throw this.#deps.store.isBuried(name) ? new Error(BURIED) : why;
   }
 
   /** A guest that is not on the host has no volume. One that is there without the journal's knowledge is asked, and is not recorded. */
