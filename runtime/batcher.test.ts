@@ -86,10 +86,10 @@ test("a caller that makes one call after the other never waits for the spacing, 
   withHeldTime(async (advance) => {
     const { batcher, batches, take } = heldBatcher({ maxItems: 10, spacingMs: 60_000 });
     await take([1], () => advance(1));
-    for (const item of [2, 3]) await take([item], () => advance(100));
+    for (const item of [2, 3]) await take([item], () => advance(40));
     await take([4], () => {
       void batcher.submit(5);
-      advance(100);
+      advance(40);
     });
     await someTurns();
     expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3], [4]]);
@@ -121,7 +121,11 @@ test("items that were held back for spacing are sent when the spacing is over", 
     const last = batcher.submit(5);
     await someTurns();
     expect(batches).toHaveLength(3);
-    advance(150);
+    // The third batch began 30 ms ago, and 60 ms is the longest spacing.
+    advance(29);
+    await someTurns();
+    expect(batches).toHaveLength(3);
+    advance(1);
     await eventuallyInTurns(() => batches.length === 4);
     batches[3]!.end();
     expect(await last).toBe(10);
@@ -132,7 +136,7 @@ test("items wait for the spacing that holds now, and not for a longer one that h
     const { batcher, batches, take } = heldBatcher({ maxItems: 2, spacingMs: 10 });
     await take([1], () => advance(1));
     for (let slow = 0; slow < 20; slow += 1) await take([2, 3], () => advance(20));
-    // This item would wait until 150 ms after the start of the last batch, but full batches go before that, and are fast.
+    // This item would wait until 60 ms after the start of the last batch, but full batches go before that, and are fast.
     const first = batcher.submit(4);
     await someTurns();
     await take([5], () => advance(1));
