@@ -23,7 +23,7 @@ const declaration = {
 export function runDashboardCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async ({ api, dataDir, token, port }) => {
     const apiUrl = apiAddress({ api, dataDir });
-    await requireDashboard(apiUrl);
+    await requireDashboard(apiUrl, "page");
     const proxy = new DashboardProxy({ apiUrl, token, port });
     const ended = new Promise<void>((resolve) => {
       for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());

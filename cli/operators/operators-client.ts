@@ -83,7 +83,7 @@ async function call<Answer>(
   body: unknown,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const answer = await send(`${withoutTrailing(apiAddress({ api, dataDir: dataDir ?? null }), "/")}${path}`, {
+  const answer = await askApi(`${withoutTrailing(apiAddress({ api, dataDir: dataDir ?? null }), "/")}${path}`, {
     method,
     headers: {
       ...headers,
@@ -98,7 +98,7 @@ async function call<Answer>(
 
 /** The error of an answer that is no success. It quotes the api, and says how to give a token where one is missing or is not an admin's. */
 function refusal(status: number, body: unknown, token: string | null): OperatorsApiError {
-  const message = messageOf(body) ?? `the api answered ${status}`;
+  const message = faultMessage(body) ?? `the api answered ${status}`;
   return new OperatorsApiError(String(status), status === 401 ? `${message} ${tokenAdvice(token)}` : message);
 }
 
@@ -108,9 +108,10 @@ function tokenAdvice(token: string | null): string {
   return `${fault} Give an admin's with --token or BERTH_TOKEN, for example: export BERTH_TOKEN=$(openstack token issue -f value -c id)`;
 }
 
-async function send(
+/** One call of the api, with its status and the JSON of its body, or null if that is none. Throws `OperatorsApiError` if the api does not answer. */
+export async function askApi(
   target: string,
-  options: Parameters<typeof request>[1],
+  options: Parameters<typeof request>[1] = {},
 ): Promise<{ status: number; body: unknown }> {
   try {
     const answer = await request(target, { ...options, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS });
@@ -122,7 +123,7 @@ async function send(
 }
 
 /** The error of an api that did not answer the call of `target`. */
-export function unreachable(target: string, error: unknown): OperatorsApiError {
+function unreachable(target: string, error: unknown): OperatorsApiError {
   const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
   const message = `the api at ${new URL(target).origin} does not answer: ${why}; start it, or name another with --api or --data-dir`;
   return new OperatorsApiError("unreachable", message, { cause: error });
@@ -136,8 +137,8 @@ function parsed(given: string): unknown {
   }
 }
 
-/** The Compute API's faults are `{<name>: {code, message}}`. */
-function messageOf(body: unknown): string | null {
+/** What a fault says, or null if it is none. The Compute API's faults are `{<name>: {code, message}}`. */
+export function faultMessage(body: unknown): string | null {
   const [fault] = body !== null && typeof body === "object" ? Object.values(body) : [];
   const message: unknown =
     fault !== null && typeof fault === "object" ? (fault as { message?: unknown }).message : null;

@@ -1,21 +1,17 @@
-import { request } from "undici";
 import { withoutTrailing } from "../../core/without-trailing.ts";
-import { OperatorsApiError, unreachable } from "./operators-client.ts";
+import { askApi, faultMessage, OperatorsApiError } from "./operators-client.ts";
 
-const ANSWER_MS = 60_000;
-
-/** Throws `OperatorsApiError` unless the api serves the dashboard, whose data `berth top` shows, too. The error says how to start such an api. */
-export async function requireDashboard(apiUrl: string): Promise<void> {
+/**
+ * Throws `OperatorsApiError` unless the api serves the dashboard: its page, or only the data that `berth top` shows, too. An api that cannot read its page
+ * answers 503 for it, and serves the data. The error says how to start an api with a dashboard, or quotes the api.
+ */
+export async function requireDashboard(apiUrl: string, needed: "page" | "data"): Promise<void> {
   const target = `${withoutTrailing(apiUrl, "/")}/dashboard`;
-  const options = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS };
-  const answer = await request(target, options).catch((error: unknown) => {
-    throw unreachable(target, error);
-  });
-  await answer.body.dump();
-  if (answer.statusCode === 200) return;
+  const { status, body } = await askApi(target);
+  if (status === 200 || (status === 503 && needed === "data")) return;
   const why =
-    answer.statusCode === 404
+    status === 404
       ? "serves no dashboard: start it with BERTH_DASHBOARD=true (--dashboard)"
-      : `answers ${answer.statusCode} to GET /dashboard`;
-  throw new OperatorsApiError(String(answer.statusCode), `the api at ${new URL(target).origin} ${why}`);
+      : `answers ${status} to GET /dashboard: ${faultMessage(body) ?? "it does not say why"}`;
+  throw new OperatorsApiError(String(status), `the api at ${new URL(target).origin} ${why}`);
 }

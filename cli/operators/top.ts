@@ -41,7 +41,7 @@ const HOME_AND_CLEAR = "\u001b[H\u001b[J";
 /** `berth top`: needs an api that serves the dashboard. */
 export function runTopCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
-    await requireDashboard(apiAddress(settings));
+    await requireDashboard(apiAddress(settings), "data");
     const { stdout } = process;
     const show = (held: HeldPicture, rates: LiveCounts | null): string =>
       topText(held, {
