@@ -2,6 +2,7 @@ import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
 import { apiRemainsOf, removeCell } from "../adapters/postgres/api/cell-removal.ts";
 import { cellRemainsIn } from "../adapters/postgres/cell/cell-remains.ts";
 import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
+import type { CellRecord } from "../core/stores/api/api-store.ts";
 import { SettingsError } from "../runtime/settings.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
@@ -19,12 +20,15 @@ export function runCellRemoveCommand(argv: readonly string[]): Promise<number> {
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
-      const { isKnown, isDisabled, remains } = await apiRemainsOf(api.url, name);
-      if (!isKnown) throw new SettingsError(`there is no cell ${name}: \`berth cell list\` names all cells`);
-      const all = [...remains, ...(await remainsInCell(api.url, name))];
+      const record = (await readCellRecords(api.url)).find((one) => one.name === name);
+      if (record === undefined)
+        throw new SettingsError(`there is no cell ${name}: \`berth cell list\` names all cells`);
+      const remains = [...(await apiRemainsOf(api.url, name)), ...(await remainsInCell(record))];
       const reasons = [
-        ...(isDisabled ? [] : [`it is enabled: run \`berth cell add ${name} --disabled …\` with its present URLs`]),
-        ...all.map((one) => `it still has ${one}`),
+        ...(record.disabled
+          ? []
+          : [`it is enabled: run \`berth cell add ${name} --disabled …\` with its present URLs`]),
+        ...remains.map((one) => `it still has ${one}`),
       ];
       if (reasons.length > 0 || !(await removeCell(api.url, name))) return refuse(name, reasons);
       process.stdout.write(`cell ${name} is removed: restart the apis and the continuous audit, one after the other,
@@ -37,11 +41,9 @@ before you stop the cell's database and NATS server. The schedulers have left th
 }
 
 /** A database that cannot be read, or is another cell's, says nothing about the cell. Throws a `SettingsError` then. */
-async function remainsInCell(apiUrl: string, name: string): Promise<readonly string[]> {
-  const record = (await readCellRecords(apiUrl)).find((one) => one.name === name);
-  if (record === undefined) return [];
+async function remainsInCell({ name, databaseUrl }: CellRecord): Promise<readonly string[]> {
   try {
-    return await cellRemainsIn(record.databaseUrl, name);
+    return await cellRemainsIn(databaseUrl, name);
   } catch (error) {
     throw new SettingsError(
       `the database of cell ${name} cannot be read, so nobody knows whether the cell is empty: ${(error as Error).message}`,

@@ -1,39 +1,20 @@
-import { countingRemains, describeRemains, type RemainsRow } from "../client/count-remains.ts";
+import { countRemains } from "../client/count-remains.ts";
 import { withClient } from "../client/databases.ts";
 
-/** What the API database still has of a cell: a text for each kind, with examples, such as `servers: 3 (a, b, c)`. */
-export interface CellRemains {
-  readonly isKnown: boolean;
-  readonly isDisabled: boolean;
-  readonly remains: readonly string[];
-}
-
-const IN_API = countingRemains(
-  `select case state when 'failed' then 'servers that were not built' when 'dispatched' then 'servers'
+const IN_API = `select case state when 'failed' then 'servers that were not built' when 'dispatched' then 'servers'
      when 'accepted' then 'requests under way' else 'deletes under way' end as kind, server_uuid::text as id
    from requests where cell = $1 and state <> 'deleted'
    union all select 'moves under way', server_uuid::text from moves where cell = $1 and state = 'accepted'
-   union all select 'attached volumes', id::text from volumes where cell = $1`,
-);
+   union all select 'attached volumes', id::text from volumes where cell = $1`;
 
-/** What remains of the cell in the API database. */
-export function apiRemainsOf(apiUrl: string, cell: string): Promise<CellRemains> {
-  return withClient(apiUrl, async (client) => {
-    const { rows: records } = await client.query<{ disabled: boolean }>("select disabled from cells where name = $1", [
-      cell,
-    ]);
-    const { rows } = await client.query<RemainsRow>(IN_API, [cell]);
-    return {
-      isKnown: records.length > 0,
-      isDisabled: records[0]?.disabled === true,
-      remains: rows.map(describeRemains),
-    };
-  });
+/** What the API database still has of a cell: a text for each kind, with examples. */
+export function apiRemainsOf(apiUrl: string, cell: string): Promise<readonly string[]> {
+  return withClient(apiUrl, (client) => countRemains(client, IN_API, [cell]));
 }
 
 /**
- * Removes the cell's record, with the names of its hosts. Resolves with false, and removes nothing, if it is no longer disabled, or has something in the API database by now. Deleted servers of the cell stay until
- * they are archived.
+ * Removes the cell's record, with the names of its hosts. Resolves with false, and removes nothing, if there is no such record, if it is not disabled, or if the API database still has something of the cell. Deleted
+ * servers of the cell stay until they are archived.
  */
 export function removeCell(apiUrl: string, cell: string): Promise<boolean> {
   return withClient(apiUrl, async (client) => {
