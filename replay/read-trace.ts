@@ -13,14 +13,15 @@ export function readTrace(
   files: { readonly hosts: string | null; readonly tasks: string | null } = { hosts: null, tasks: null },
   times: TaskTimes = "required",
 ): Trace {
-  const hosts = find(directory, files.hosts === null ? HOSTS_FILES : [files.hosts]);
-  const tasks = find(directory, files.tasks === null ? TASKS_FILES : [files.tasks]);
+  const hosts = traceFile(directory, files.hosts === null ? HOSTS_FILES : [files.hosts]);
+  const tasks = traceFile(directory, files.tasks === null ? TASKS_FILES : [files.tasks]);
   const machines = parseMachines(hosts, readFileSync(join(directory, hosts), "utf8"));
   if (machines.length === 0) throw new TraceError(hosts, 1, "no machine follows the header");
   return { machines, tasks: parseTasks(tasks, readFileSync(join(directory, tasks), "utf8"), machines, times) };
 }
 
-function find(directory: string, names: readonly string[]): string {
+/** Returns the first of these names that a file in the directory has. Throws a TraceError if none has it. */
+export function traceFile(directory: string, names: readonly string[]): string {
   const found = names.find((name) => existsSync(join(directory, name)));
   if (found === undefined) throw new TraceError(join(directory, names.join(" or ")), 0, "there is no such file");
   return found;

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HOSTS_FILES, TASKS_FILES } from "../../replay/read-trace.ts";
+import { HOSTS_FILES, TASKS_FILES, traceFile } from "../../replay/read-trace.ts";
 import type { ReplayResult } from "../../replay/result.ts";
 import { familyUsage, type UsageByName, usedBetween } from "./family-usage.ts";
 
@@ -19,22 +19,23 @@ export interface MeasuredReplay {
 }
 
 /** What a process had done and used at a moment. */
-export interface Reading {
+interface Reading {
   readonly atMs: number;
   readonly ended: number;
   readonly usage: UsageByName;
 }
 
-/** Writes a trace whose tasks are those of `from`, so many times one after the other. Each time begins when all tasks of the time before have been deleted. */
+/**
+ * Writes a trace that repeats the tasks of another one. Each repetition begins when all tasks of the one before have been deleted. Throws a TraceError if `from` is no trace.
+ */
 export function repeatTrace(from: string, to: string, times: number): void {
-  const name = (names: readonly string[]) => names.find((one) => existsSync(join(from, one)))!;
-  const [hosts, tasks] = [name(HOSTS_FILES), name(TASKS_FILES)];
+  const [hosts, tasks] = [traceFile(from, HOSTS_FILES), traceFile(from, TASKS_FILES)];
   mkdirSync(to);
   copyFileSync(join(from, hosts), join(to, hosts));
   writeFileSync(join(to, tasks), repeatedTasks(readFileSync(join(from, tasks), "utf8"), times));
 }
 
-/** The lines of a file of tasks, so many times one after the other, with other names and later times. */
+/** Repeats the lines of a file of tasks, each time with other names and later times. */
 export function repeatedTasks(content: string, times: number): string {
   const [header = "", ...lines] = content.trimEnd().split(/\r?\n/);
   const columns = header.split(",");
