@@ -18,6 +18,7 @@ import {
 } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { IndexedFilter } from "./list-filters.ts";
+import { listPlaceOf } from "./list-order.ts";
 import type { ReadPlaced } from "./list-stretch.ts";
 
 interface Deps {
@@ -288,11 +289,6 @@ class RequestsElsewhere {
 
 const isOneList = ({ otherValues = [], orNone = false }: AttributeValueAsked): boolean =>
   otherValues.length === 0 && !orNone;
-
-export const listPlaceOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPosition => ({
-  uuid: serverUuid,
-  createdAtMs,
-});
 
 /** Whether a place comes later in the list than another one. Null is the place before the first server. */
 export function isFurther(place: ListPosition | null, than: ListPosition | null, oldestFirst: boolean): boolean {

@@ -2,6 +2,7 @@ import { type ListPosition, newestFirst } from "../../../../core/stores/cell/lis
 import { SERVER_STATUSES, type ServerStatus } from "../../../../core/tasks/server.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { listPlaceOf } from "./list-order.ts";
 
 /** Statuses for which the list is scanned: those that very many servers have, because a scan finds such servers soon, and those without an index. */
 const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
@@ -60,6 +61,6 @@ export async function findByState(
     if (answer.value === null) return null;
     found.push(...answer.value);
   }
-  found.push(...[...failed, ...open].map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs })));
+  found.push(...[...failed, ...open].map(listPlaceOf));
   return [...new Map(found.map((place) => [place.uuid, place])).values()].sort(newestFirst).slice(0, most);
 }

@@ -4,6 +4,7 @@ import type { RareField, SpecToken } from "../../../../core/stores/cell/spec-tok
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { isIndexedName } from "./indexed-name.ts";
+import { listPlaceOf } from "./list-order.ts";
 import { readPattern } from "./list-pattern.ts";
 
 /** The servers that have one of the tokens, and others that may pass the same filter. */
@@ -100,7 +101,7 @@ export async function findByTokens(
     Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query))),
   );
   const found = new Map<string, ListPosition>();
-  for (const { serverUuid: uuid, createdAtMs } of [open, ...others].flat()) found.set(uuid, { uuid, createdAtMs });
+  for (const record of [open, ...others].flat()) found.set(record.serverUuid, listPlaceOf(record));
   for (const answer of answers) {
     if (answer.kind === "unreachable" || answer.value === null) return null;
     for (const place of answer.value) found.set(place.uuid, place);

@@ -6,7 +6,7 @@ import type { RequestsPort } from "../../ports.ts";
 import { findByState } from "./list-by-state.ts";
 import { findByTokens } from "./list-by-tokens.ts";
 import type { ListSource } from "./list-filters.ts";
-import { isByCreation, storedOrderOf } from "./list-order.ts";
+import { isByCreation, listPlaceOf, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import { passing, passingServers } from "./passing-servers.ts";
 import { stretchReader } from "./read-stretches.ts";
@@ -113,7 +113,7 @@ async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServ
 
 /** Returns the places after the marker, newest first. */
 function newestAfter(places: readonly ListPosition[], marker: RequestRecord | null): readonly ListPosition[] {
-  const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
+  const after = marker && listPlaceOf(marker);
   return places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
 }
 
@@ -195,7 +195,7 @@ async function placesOf(
             ...(nameContains !== null && { nameContains }),
             ...(source.kind === "tags" ? { tags: source } : { locked: true }),
           });
-  return records.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
+  return records.map(listPlaceOf);
 }
 
 /** Null when very many hosts have such names, or when a cell does not answer. */

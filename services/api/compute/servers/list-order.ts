@@ -1,5 +1,5 @@
 import type { RequestOrder, RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import { newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
+import { type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
@@ -60,8 +60,14 @@ export function startAfter(
   order: RequestOrder,
 ): Required<Pick<RequestQuery, "marker" | "after">> {
   if (last === null || !isByCreation(order)) return { marker: last?.serverUuid ?? null, after: null };
-  return { marker: null, after: { uuid: last.serverUuid, createdAtMs: last.createdAtMs } };
+  return { marker: null, after: listPlaceOf(last) };
 }
+
+/** Returns the place of a request in a list by creation. */
+export const listPlaceOf = ({ serverUuid, createdAtMs }: RequestRecord): ListPosition => ({
+  uuid: serverUuid,
+  createdAtMs,
+});
 
 /** Returns the order of the database's list that is equal to this one, or null when no index has this order. */
 export function storedOrderOf(order: ListOrder): RequestOrder | null {

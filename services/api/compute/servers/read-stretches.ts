@@ -3,10 +3,10 @@ import type { IndexedAttribute, ListPosition } from "../../../../core/stores/cel
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Cells, hydrateServers } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { attributeReader, isFurther, listPlaceOf } from "./attribute-stretches.ts";
+import { attributeReader, isFurther } from "./attribute-stretches.ts";
 import { isIndexedName } from "./indexed-name.ts";
 import type { IndexedFilter } from "./list-filters.ts";
-import { isByCreation } from "./list-order.ts";
+import { isByCreation, listPlaceOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import type { ListStretch, PlacedStretch, ReadPlaced, ReadStretch } from "./list-stretch.ts";
 import { passingServers } from "./passing-servers.ts";
