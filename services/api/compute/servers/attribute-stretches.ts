@@ -125,15 +125,13 @@ class AttributeReader {
   constructor(deps: Deps, asked: Asked) {
     this.#deps = deps;
     this.#asked = asked;
-    const statuses = asked.indexed.filter(({ attribute }) => attribute === "status");
-    this.#mayLeaveOut = statuses.length > 0;
-    const mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
+    const { mayBeOpen, mayHaveFailed } = elsewhereWith(asked.indexed);
+    this.#mayLeaveOut = !mayBeOpen;
     const kinds: RequestKind[] = [];
-    // Servers whose build failed before they came into a cell have the status ERROR.
-    if (mayFail) kinds.push({ failed: true });
+    if (mayHaveFailed) kinds.push({ failed: true });
     // A cell does not know the new names of its servers.
     if (asked.nameContains !== null) kinds.push({ changed: true });
-    this.#open = this.#mayLeaveOut ? null : new RequestsElsewhere(deps.store, asked, { open: true });
+    this.#open = mayBeOpen ? new RequestsElsewhere(deps.store, asked, { open: true }) : null;
     this.#others = kinds.map((kind) => new RequestsElsewhere(deps.store, asked, kind));
   }
 
@@ -245,6 +243,21 @@ class AttributeReader {
       .filter(({ server }) => server.status !== "DELETED")
       .sort((one, other) => newestFirst(one.server, other.server) * direction);
   }
+}
+
+/**
+ * Says which servers that are in no cell may pass the filters. Those that wait for a host have the status BUILD, by which no filter is indexed. Those whose build failed
+ * before they came into a cell have the status ERROR.
+ */
+export function elsewhereWith(indexed: readonly IndexedFilter[]): {
+  readonly mayBeOpen: boolean;
+  readonly mayHaveFailed: boolean;
+} {
+  const statuses = indexed.filter(({ attribute }) => attribute === "status");
+  return {
+    mayBeOpen: statuses.length === 0,
+    mayHaveFailed: statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR")),
+  };
 }
 
 type RequestKind = Pick<RequestQuery, "failed" | "open" | "changed">;

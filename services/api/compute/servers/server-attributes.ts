@@ -81,7 +81,7 @@ const HOST: Origin = { parts: ["host"] };
 const STATUS: Origin = { parts: ["status"] };
 const LAUNCH: Origin = { parts: ["launchedAt"] };
 const CHANGES: Origin = { parts: [], isChangeable: true };
-/** All listed servers have the same value, or the place of a server in the list has it. */
+/** The value is the same for all listed servers, or each sketch has it: the UUID and the time of creation. */
 const NOTHING: Origin = { parts: [] };
 
 export const ATTRIBUTE_ORIGINS: Readonly<Record<ServerAttribute, Origin>> = {

@@ -11,6 +11,7 @@ import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
 import { type Cells, hydrateServers, type KnownServer, knownInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { elsewhereWith } from "./attribute-stretches.ts";
 import type { ListOrder } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import { passingServers } from "./passing-servers.ts";
@@ -27,10 +28,10 @@ export interface SketchedPlace extends ListPosition {
   readonly cell?: string | null;
 }
 
-/** How many servers with one value a cell looks at for those of one project, which may be few: its own list may then be shorter. */
+/** Maximum number of servers with a value that a cell looks at for the list of one project. If more have it, reading the project's own list may cost less. */
 const LOOKS_OF_PROJECT_MAX = 2_500;
 
-/** How many cells tell the specs of their servers at a time. Specs may be large, and too many servers are known to be too many when some of the cells have answered. */
+/** How many cells tell the specs of their servers at a time. Specs may be large, and the answers of some of the cells may already show that the servers are too many. */
 const SPECS_OF_CELLS = 4;
 
 /** Stands for the parts that were not asked for, since the order does not depend on them. */
@@ -54,9 +55,10 @@ export async function findSketched(
   const filters = query.indexed.filter(isSketched);
   if (filters.length === 0 || deps.cells.size === 0 || query.softDeleted) return null;
   const elsewhere = await requestsElsewhere(deps, query, looksMax);
+  if (elsewhere === null) return null;
   // Asked afterwards: a server that leaves these requests meanwhile is in its cell by then.
-  const sketches = elsewhere && (await sketchesOf(deps.cells, query, filters, looksMax));
-  if (sketches === null || elsewhere === null) return null;
+  const sketches = await sketchesOf(deps.cells, query, filters, looksMax);
+  if (sketches === null) return null;
   const isChangeable = originsOf(query.order).some((origin) => origin.isChangeable);
   const uuids = isChangeable ? sketches.map(({ sketch }) => sketch.uuid) : [];
   const changes = await deps.store.changesOf(uuids);
@@ -73,7 +75,7 @@ const originsOf = (order: ListOrder) => (order ?? []).map(({ key }) => ATTRIBUTE
 
 type SketchedFilter = Pick<SketchQuery, "attribute"> & AttributeValueAsked;
 
-/** A status has a list apart, and a part of a value no list. */
+/** Whether cells tell sketches of the servers that the filter finds. No index of theirs finds a part of a value. */
 const isSketched = (filter: ListQuery["indexed"][number]): filter is ListQuery["indexed"][number] & SketchedFilter =>
   filter.attribute !== "status" && !filter.isPart;
 
@@ -83,13 +85,11 @@ async function requestsElsewhere(
   { projectId, indexed }: ListQuery,
   most: number,
 ): Promise<readonly RequestRecord[] | null> {
-  const statuses = indexed.filter(({ attribute }) => attribute === "status");
-  const mayFail = statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"));
+  const { mayBeOpen, mayHaveFailed } = elsewhereWith(indexed);
   const kinds: Pick<RequestQuery, "open" | "failed">[] = [];
-  // A server that waits for a host has the status BUILD, by which no list is indexed.
-  if (statuses.length === 0) kinds.push({ open: true });
+  if (mayBeOpen) kinds.push({ open: true });
   // Asked afterwards: a server that leaves the open requests meanwhile may have failed.
-  if (mayFail) kinds.push({ failed: true });
+  if (mayHaveFailed) kinds.push({ failed: true });
   const found = new Map<string, RequestRecord>();
   for (const kind of kinds) {
     const records = await store.listRequests({ projectId, marker: null, limit: most + 1, ...kind });
@@ -104,7 +104,7 @@ interface Sketched {
   readonly sketch: ServerSketch;
 }
 
-/** Returns what the index of the first filter finds that is not passed by too many servers. */
+/** Returns the servers that the index of a filter finds: of the first filter that not too many servers pass. */
 async function sketchesOf(
   cells: Cells,
   { projectId, indexed, order }: ListQuery,
