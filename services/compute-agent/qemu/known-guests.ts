@@ -41,14 +41,11 @@ export class KnownGuests {
    * again: then its QEMU ends before this rejects.
    */
   async stopForGood(guest: QemuGuest, power: PowerControl): Promise<void> {
-    const isRemoved = async () => {
-      await this.#dirs.open();
-      return (await this.#dirs.storage.look(() => loadGuestRecord(guest.dir))) === null;
-    };
     try {
       await stopGuest(guest, power);
     } catch (error) {
-      if (!power.signal.aborted && (await isRemoved().catch(() => false))) await guest.end().catch(() => undefined);
+      if (!power.signal.aborted && (await this.#lacksRecord(guest.dir).catch(() => false)))
+        await guest.end().catch(() => undefined);
       throw error;
     }
   }
@@ -57,7 +54,7 @@ export class KnownGuests {
   async isLost({ attemptId }: GuestName): Promise<boolean> {
     await this.#dirs.open();
     const dir = this.#dirs.dirOf(attemptId);
-    return (await this.#dirs.storage.look(() => loadGuestRecord(dir))) === null && findRunningQemu(dir) === null;
+    return (await this.#lacksRecord(dir)) && findRunningQemu(dir) === null;
   }
 
   /** Forgets a guest of which nothing is left, since it is found by its directory alone from then on. Never rejects. */
@@ -105,6 +102,11 @@ export class KnownGuests {
     } finally {
       if (this.#loading.get(key) === loading) this.#loading.delete(key);
     }
+  }
+
+  /** Whether there is no record in a guest's directory. Rejects if it cannot be read, or not now. */
+  async #lacksRecord(dir: string): Promise<boolean> {
+    return (await this.#dirs.storage.look(() => loadGuestRecord(dir))) === null;
   }
 
   async #load(name: GuestName): Promise<QemuGuest | null> {
