@@ -31,13 +31,17 @@ const UNHEARD_TRIES_MAX = 6;
 
 /** What a host that has refused an order says of the guest. */
 export type RefusalFindings = Pick<OrderReport, "lacksContent" | "guestMissing">;
+
 /**
  * An order that the host of `place` has refused for the reason `failed`. `lacksContent`: the guest still waits for what the source was to hand over. `guestMissing`: the host is sure that it has lost the guest,
  * and does not only fail to know it.
  */
-export type Refused = AskedGuest & { readonly failed: string } & {
-  readonly [Finding in keyof RefusalFindings]-?: boolean;
+export type Refused = AskedGuest & {
+  readonly failed: string;
+  readonly lacksContent: boolean;
+  readonly guestMissing: boolean;
 };
+
 type Meaning = OperationEvent | "plain" | "unclear" | "empty" | "released";
 
 /** What may be asked about the guests of a server. */

@@ -66,8 +66,7 @@ export class RefusalReader {
 
   async #beforeRecall(asked: AskedGuest): Promise<void> {
     const { kind } = await this.#ports.guests.look(guestOf(this.#facts, asked.place));
-    const missing = { failed: "there is no guest", lacksContent: false, guestMissing: false };
-    if (kind === "absent") return this.#act(asked, { ...asked, ...missing });
+    if (kind === "absent") return this.act(asked, "there is no guest", {});
     // A source that is lost by now was not told. The run waits for it already.
     if (this.#run.isAt(asked.step) && this.#ports.streamOf(asked.place.host) !== null)
       this.#run.step({ kind: "recalls", step: asked.step });
