@@ -10,6 +10,8 @@ import type { AgentConnection } from "./agent-registry.ts";
 import { AgentWatch } from "./agent-watch.ts";
 import { ConductorEvents } from "./events.ts";
 
+type Store = Pick<MemoryCellStore, "agentsSeen" | "expireAgents">;
+
 const SETTINGS = { unseenMs: 5_000, heartbeatMs: 1_000, downShareMax: 0.25, downCountMin: 1, auditHostsPerSecond: 1 };
 
 test("a comparison that hangs does not delay other hosts, and its host gets another turn after the deadline", async () => {
@@ -57,6 +59,33 @@ test("a comparison that hangs does not delay other hosts, and its host gets anot
   await watch.stop();
 });
 
+/** A watch of an agent that is connected, so that each round is recorded. `round` runs one, one second after the previous one. */
+function watchOfOneAgent(clock: ManualClock, { agentsSeen, expireAgents }: Store) {
+  let rounds = 0;
+  const counted: Store["agentsSeen"] = (...seen) => {
+    rounds += 1;
+    return agentsSeen(...seen);
+  };
+  const logger = pino({ level: "silent" });
+  const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
+  const watch = new AgentWatch({
+    store: { expireAgents, agentsSeen: counted },
+    registry: { connections: () => [{ agentId: "other", arrival: 1, stream, hosts: new Map() }] },
+    trees: { hosts: () => [], raise: async () => {} },
+    comparer: { compare: async () => {} },
+    clock,
+    events: new ConductorEvents({ logger, registry: new Registry(), clock, taskCount: () => 0 }),
+    settings: SETTINGS,
+  });
+  const round = async () => {
+    const before = rounds;
+    clock.advance(1_000);
+    await eventually("a round", () => rounds > before);
+    await new Promise(setImmediate);
+  };
+  return { watch, round };
+}
+
 test.each([
   10,
   // This outage is shorter than the time for which an agent may be unseen, but other conductors may not have recorded
@@ -73,37 +102,14 @@ test.each([
     await store.hostsUp("a", [host]);
     clock.advance(60_000);
     let isAway = false;
-    let rounds = 0;
-    const expireAgents: MemoryCellStore["expireAgents"] = (...asked) => store.expireAgents(...asked);
-    const agentsSeen: MemoryCellStore["agentsSeen"] = async () => {
-      rounds += 1;
-      if (isAway) throw new Error("the database is away");
-      return { down: [], othersUnseen: true };
-    };
-    const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
-    const watch = new AgentWatch({
-      store: { expireAgents, agentsSeen },
-      // Another agent, so that each round is recorded.
-      registry: { connections: () => [{ agentId: "other", arrival: 1, stream, hosts: new Map() }] },
-      trees: { hosts: () => [], raise: async () => {} },
-      comparer: { compare: async () => {} },
-      clock,
-      events: new ConductorEvents({
-        logger: pino({ level: "silent" }),
-        registry: new Registry(),
-        clock,
-        taskCount: () => 0,
-      }),
-      settings: SETTINGS,
+    const { watch, round } = watchOfOneAgent(clock, {
+      expireAgents: (...asked) => store.expireAgents(...asked),
+      agentsSeen: async () => {
+        if (isAway) throw new Error("the database is away");
+        return { down: [], othersUnseen: true };
+      },
     });
     const isUp = async () => (await store.hosts())[0]?.up;
-    /** Runs one round, one second after the previous one. */
-    const round = async () => {
-      const before = rounds;
-      clock.advance(1_000);
-      await eventually("a round", () => rounds > before);
-      await new Promise(setImmediate);
-    };
     watch.start();
     await round();
     for (let seconds = 1; seconds < 5; seconds += 1) {
@@ -129,37 +135,14 @@ test.each([
 test("the database is asked for dead agents only while it says that another agent is unseen", async () => {
   const clock = new ManualClock();
   const asked: boolean[] = [];
-  let [rounds, othersUnseen] = [0, false];
-  const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
-  const watch = new AgentWatch({
-    store: {
-      agentsSeen: async () => {
-        rounds += 1;
-        return { down: [], othersUnseen };
-      },
-      expireAgents: async () => {
-        asked.push(othersUnseen);
-        return { down: [], heldUp: [] };
-      },
+  let othersUnseen = false;
+  const { watch, round } = watchOfOneAgent(clock, {
+    agentsSeen: async () => ({ down: [], othersUnseen }),
+    expireAgents: async () => {
+      asked.push(othersUnseen);
+      return { down: [], heldUp: [] };
     },
-    registry: { connections: () => [{ agentId: "a", arrival: 1, stream, hosts: new Map() }] },
-    trees: { hosts: () => [], raise: async () => {} },
-    comparer: { compare: async () => {} },
-    clock,
-    events: new ConductorEvents({
-      logger: pino({ level: "silent" }),
-      registry: new Registry(),
-      clock,
-      taskCount: () => 0,
-    }),
-    settings: SETTINGS,
   });
-  const round = async () => {
-    const before = rounds;
-    clock.advance(1_000);
-    await eventually("a round", () => rounds > before);
-    await new Promise(setImmediate);
-  };
   watch.start();
   for (let seconds = 0; seconds < 10; seconds += 1) await round();
   expect(asked).toEqual([]);
