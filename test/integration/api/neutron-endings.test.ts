@@ -152,7 +152,8 @@ test("whoever asks for a deleted server asks Neutron again only some seconds aft
   expect(portsOf(id)).toEqual([]);
 });
 
-test("the answer that a server is gone waits for a round that is deleting its ports, and deletes none a second time", async () => {
+/** A deleted server, whose port Neutron deletes when `end` is called, and a settler whose rounds look at that server. */
+async function slowlyDeleted() {
   const id = await deleted();
   const [server] = await rig.cell("north").store.servers([id]);
   const notes = overriding(rig.portNotes, { dueNotes: () => rig.portNotes.notes([id]) });
@@ -166,39 +167,38 @@ test("the answer that a server is gone waits for a round that is deleting its po
     await mayDelete.promise;
     return deletePort(...words);
   };
+  return {
+    settler,
+    server: server!,
+    ports: () => portsOf(id).length,
+    deletions: () => begun,
+    isDeleting: () => eventually("the deletion", () => begun === 1),
+    async end() {
+      // Many more questions than those after which a second call would delete the port, too.
+      for (let asked = 0; asked < 50; asked += 1) await rig.store.requests([id]);
+      mayDelete.resolve();
+    },
+  };
+}
+
+test("the answer that a server is gone waits for a round that is deleting its ports, and deletes none a second time", async () => {
+  const { settler, server, ports, deletions, isDeleting, end } = await slowlyDeleted();
   const round = settler.settle();
-  await eventually("the deletion", () => begun === 1);
-  let found: number | null = null;
-  const ending = settler.endNow(server!).then(() => {
-    found = portsOf(id).length;
-  });
-  // Many more questions than those after which it would delete the port, too.
-  for (let asked = 0; asked < 50; asked += 1) await rig.store.requests([id]);
-  mayDelete.resolve();
-  await Promise.all([round, ending]);
-  expect([begun, found]).toEqual([1, 0]);
+  await isDeleting();
+  const found = settler.endNow(server).then(ports);
+  await end();
+  await round;
+  expect([deletions(), await found]).toEqual([1, 0]);
 });
 
 test("a round leaves the ports of a server to the answer that the server is gone, which is deleting them, and deletes none a second time", async () => {
-  const id = await deleted();
-  const [server] = await rig.cell("north").store.servers([id]);
-  const notes = overriding(rig.portNotes, { dueNotes: () => rig.portNotes.notes([id]) });
-  const settler = settlerWith(new ManualClock(server!.deletedAtMs ?? 0), notes);
-  const deletePort = rig.networking.deletePort.bind(rig.networking);
-  const mayDelete = Promise.withResolvers<void>();
-  let begun = 0;
-  rig.networking.deletePort = async (...words) => {
-    begun += 1;
-    await mayDelete.promise;
-    return deletePort(...words);
-  };
-  const ending = settler.endNow(server!);
-  await eventually("the deletion", () => begun === 1);
+  const { settler, server, ports, deletions, isDeleting, end } = await slowlyDeleted();
+  const ending = settler.endNow(server);
+  await isDeleting();
   const round = settler.settle();
-  for (let asked = 0; asked < 50; asked += 1) await rig.store.requests([id]);
-  mayDelete.resolve();
+  await end();
   await Promise.all([round, ending]);
-  expect([begun, portsOf(id)]).toEqual([1, []]);
+  expect([deletions(), ports()]).toEqual([1, 0]);
 });
 
 test("few servers at a time end for callers who ask for them, however many are asked for", async () => {
