@@ -12,7 +12,7 @@ afterEach(() => cell.close());
 type Records = MemoryDisk["records"];
 
 const compared = (disk: MemoryDisk) => disk.records.filter((record) => record.kind === "compared");
-const comparedWith = async (incarnation: string, other?: string): Promise<Records> => [
+const comparedWith = (incarnation: string, other?: string): Records => [
   { kind: "compared", host: "host-0", incarnation, ...(other !== undefined && { cell: other }) },
 ];
 const startAgent = (disk: MemoryDisk, conductors: readonly number[] = [1]) =>
@@ -22,7 +22,7 @@ test.each([
   ["a new one", ""],
   ["one of an older version", "memory/0"],
 ])("the journal of an agent, %s, gets the cell of its host when the host is compared", async (_, incarnation) => {
-  const disk: MemoryDisk = { records: incarnation === "" ? [] : await comparedWith(incarnation) };
+  const disk: MemoryDisk = { records: incarnation === "" ? [] : comparedWith(incarnation) };
   await cell.startConductor(1);
   const first = await startAgent(disk);
   await cell.hostsUp(1);
@@ -35,11 +35,10 @@ test.each([
 });
 
 test("a conductor refuses the agent of a host that is in another cell, and notes nothing of the host", async () => {
-  const disk: MemoryDisk = { records: await comparedWith("elsewhere/1", "cell-2") };
-  const { conductor } = await cell.startConductor(1);
+  const disk: MemoryDisk = { records: comparedWith("elsewhere/1", "cell-2") };
+  await cell.startConductor(1);
   const closed: string[] = [];
-  const dialer = cell.network.dialer();
-  const stream = dialer.dial("conductor-1");
+  const stream = cell.network.dialer().dial("conductor-1");
   stream.onClose((reason) => void closed.push(reason));
   const host = { host: "host-0", guests: [], incarnation: "elsewhere/1", cell: "cell-2" };
   stream.send({ body: { $case: "hello", value: { agentId: "agent-0", hosts: [host] } } });
@@ -50,7 +49,6 @@ test("a conductor refuses the agent of a host that is in another cell, and notes
   await cell.hostsUp(1);
   expect((await cell.store.hosts()).map(({ name }) => name)).toEqual(["host-1"]);
   expect(compared(disk)).toMatchObject([{ cell: "cell-2" }]);
-  expect(conductor).toBeDefined();
 });
 
 test("an agent leaves a conductor of another cell that it reached before it knew its own", async () => {
