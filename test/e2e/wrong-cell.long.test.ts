@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LocalAgent } from "../../chaos/local/local-agent.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -19,11 +20,11 @@ afterAll(async () => {
 
 /** An agent without certificates, which is given the addresses of the conductors of a cell. */
 function agentOf(home: E2eCell, addresses: () => E2eCell): LocalAgent {
-  const journal = home.agents[0]?.journal.replace(/[^/]+$/, "stray.journal") ?? "";
+  const dataDir = dirname(home.agents[0]!.journal);
   return new LocalAgent({
-    ...{ id: "stray", cell: home.name, hosts: ["stray-1"], journal },
+    ...{ id: "stray", cell: home.name, hosts: ["stray-1"], journal: join(dataDir, "stray.journal") },
     env: () => ({
-      ...{ BERTH_AGENT_ID: "stray", BERTH_HOSTS: "1", BERTH_DATA_DIR: journal.replace(/\/[^/]+$/, "") },
+      ...{ BERTH_AGENT_ID: "stray", BERTH_HOSTS: "1", BERTH_DATA_DIR: dataDir },
       BERTH_CONDUCTORS: addresses()
         .conductors.map(({ port }) => `127.0.0.1:${port}`)
         .join(","),
