@@ -1,3 +1,4 @@
+import { OPERATIONS } from "../core/tasks/operation-kinds.ts";
 import type { Server } from "../core/tasks/server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import type { CopyOfServer } from "./sim-cell.ts";
@@ -5,9 +6,8 @@ import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
 
 const LOOK_MS = 1_500;
-/** Each rebuild may be hit by another fault, but some time after the faults are over every server must be whole. */
+/** Other faults may hit each rebuild, but some time after the last fault every server must be whole. */
 const LOOKS_MAX = 400;
-const REBUILDABLE: readonly string[] = ["ACTIVE", "SHUTOFF", "ERROR"];
 
 interface Operator extends Pick<ChangingUser, "call" | "look" | "deletes"> {
   /** The servers of which a host has lost a guest, until they are whole again. */
@@ -38,7 +38,7 @@ export class LostGuests {
         this.#operator.lost.delete(uuid);
         return;
       }
-      if (server.taskState !== null || !REBUILDABLE.includes(server.status)) continue;
+      if (server.taskState !== null || !OPERATIONS.rebuild.allowedFrom.includes(server.status)) continue;
       // On some hosts no new guest starts at once. Their servers are given up.
       if (server.fault?.message.includes("firmware is broken")) await this.#operator.deletes(uuid);
       else await this.#rebuild(uuid);

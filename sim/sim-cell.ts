@@ -227,12 +227,7 @@ export class SimCell {
 
   /** Hosts on which the server runs now. */
   homesOf(serverUuid: string): string[] {
-    return this.#hosts.flatMap((hosts) =>
-      hosts
-        .running()
-        .filter(({ guest }) => guest.serverUuid === serverUuid)
-        .map(({ host }) => host),
-    );
+    return this.copiesOf(serverUuid).flatMap(({ host, running }) => (running ? [host] : []));
   }
 
   /** Harms the hosts that an agent carries. Returns what `harm` returns: the names of hosts, or the servers concerned. */

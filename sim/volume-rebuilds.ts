@@ -1,3 +1,4 @@
+import { OPERATIONS } from "../core/tasks/operation-kinds.ts";
 import { freeServer } from "./free-server.ts";
 import type { ChangingUser } from "./server-changes.ts";
 import { SIM_GLANCE_IMAGES } from "./sim-glance.ts";
@@ -12,7 +13,6 @@ const REBOOT_SHARE = 0.5;
 /** Share of the rebuilds during which a user loses patience: reboots the server hard, rebuilds it once more, or deletes it. */
 const IMPATIENT_SHARE = 0.4;
 const PATIENCE_MS_MAX = 8_000;
-const REBUILDABLE = ["ACTIVE", "SHUTOFF", "ERROR"] as const;
 const HARD = { reboot: { type: "HARD" } };
 
 /** Users who rebuild servers that boot from volumes of Cinder, which fills the volumes, and reboot those hard that end in ERROR. */
@@ -38,7 +38,7 @@ export class VolumeRebuilds {
   }
 
   async #rebuildOne(): Promise<void> {
-    const server = freeServer(this.#user, this.#random, REBUILDABLE);
+    const server = freeServer(this.#user, this.#random, OPERATIONS.reimage.allowedFrom);
     const [reboots, loses, patience, then] = [this.#random(), this.#random(), this.#random(), this.#random()];
     if (server === undefined || this.#user.isOver()) return;
     const isBroken = this.#user.look(server)?.status === "ERROR";
