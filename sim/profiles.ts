@@ -207,7 +207,8 @@ export const PROFILES: readonly Profile[] = [
   },
   {
     name: "lost-guests",
-    about: "hosts lose guests and disks, and operators rebuild the servers, while processes die and messages are late",
+    about:
+      "hosts lose guests and disks, and operators rebuild the servers, while processes die and messages come twice",
     faults: [
       "guest-lost",
       "guest-lost",

@@ -222,7 +222,7 @@ export class SimCloud {
     this.#world.onUnwanted(uuid, "stopped");
   }
 
-  /** The hosts of an agent lose one guest or, with a new disk, all guests and the agent's journal, and the agent is away for `awayMs`. */
+  /** The hosts of an agent lose one guest, or their disk with all guests and the agent's journal. With the disk the agent is away, for `awayMs`. */
   loseGuests(agent: string, what: "loseDisk" | "loseGuest", { draw, awayMs }: { draw: number; awayMs: number }): void {
     if (what === "loseDisk") this.supervisor.kill(agent, awayMs);
     for (const server of this.cells.flatMap((cell) => cell.harm(agent, (hosts) => hosts[what](draw)))) {
@@ -254,8 +254,8 @@ export class SimCloud {
   }
 
   /**
-   * Whether a lie or a lost guest explains a violation: it is about the guest of a server that an agent was told to build which has lied, or whose host has lost one. The laws of the ledger
-   * hold for such a server, too, and everything that is done with it ends.
+   * Whether a lie or a lost guest explains a violation: it is about the guest of a server that a lying agent was told to build, or that a host has lost. The laws of the
+   * ledger hold for such a server, too, and everything that is done with it ends.
    */
   isExcused(law: number | "groups" | "volumes", text: string): boolean {
     if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
