@@ -7,6 +7,7 @@ import type { GuestName } from "./journal.ts";
 
 const LOOK_TIMEOUT_MS = 5_000;
 
+export const NO_GUEST = "there is no such guest";
 /** Why a guest that the agent's journal does not know is not handed over, unless it is missing. */
 export const UNKNOWN_GUEST = "the agent does not know the guest, which is on the host or cannot be looked at";
 
@@ -34,7 +35,5 @@ export async function whyNotHandedOver(
   if (error instanceof CalledOffError) return error;
   const look = withDeadline(driver.powersOf([name]), LOOK_TIMEOUT_MS, "a look at a guest", clock);
   const [found = "unknown"] = await look.catch(() => ["unknown"] as const);
-  return found === "missing" && !store.isBuried(name)
-    ? new GuestMissingError("there is no such guest", { cause: error })
-    : error;
+  return found === "missing" && !store.isBuried(name) ? new GuestMissingError(NO_GUEST, { cause: error }) : error;
 }

@@ -12,7 +12,7 @@ import { callDriver } from "./call-driver.ts";
 import { type Driver, LacksVolumeError, NO_VOLUME_SNAPSHOTS } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
-import { UNKNOWN_GUEST, whyNotHandedOver } from "./guest-missing.ts";
+import { NO_GUEST, UNKNOWN_GUEST, whyNotHandedOver } from "./guest-missing.ts";
 import type { GuestObserver } from "./guest-observer.ts";
 import {
   answering,
@@ -30,7 +30,7 @@ import { portDevicesOf } from "./port-devices-of.ts";
 import { readPowerOrder } from "./read-power-order.ts";
 import { volumesAfterOrder } from "./volumes-after-order.ts";
 
-/** A driver that needs longer to start or stop a guest has failed. */
+/** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
 /** Saving or loading the memory of a large guest takes minutes on a slow disk. A start loads the memory of a suspended guest, too. */
 const MEMORY_TIMEOUT_MS = 15 * 60_000;
@@ -65,7 +65,6 @@ interface OpenOrder {
 }
 
 const LATER_GIVEN = "a later order was given";
-const NO_GUEST = "there is no such guest";
 const NOT_WHOLE = "the guest is not whole or cannot be looked at, so it may have the volume";
 const BURIED = "the server was destroyed here before";
 
