@@ -14,7 +14,7 @@ const declaration = {
   settings: apiDatabaseSettings,
 };
 
-/** `berth cell remove NAME`: refuses, with exit code 1, while the cell has anything, and says what and what to do. */
+/** `berth cell remove NAME`: refuses with exit code 1 while the cell is enabled or has anything, and says what it has and what to do. */
 export function runCellRemoveCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [name = ""]) => {
     const api = await openApiDatabase(settings, { beside: true });

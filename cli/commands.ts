@@ -104,7 +104,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "cell remove",
-    summary: "remove the record of a cell that has no hosts and no servers any more",
+    summary: "remove the record of a cell that is disabled and empty",
     run: async (argv) => (await import("./cell-remove.ts")).runCellRemoveCommand(argv),
   },
   {

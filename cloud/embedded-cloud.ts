@@ -110,8 +110,8 @@ export interface EmbeddedCloudOptions {
   /** Called for each commit; none by default. */
   readonly observer?: CloudObserver;
   /**
-   * Prepares the cloud for heavy load: the inside of the cells gets its own thread, and each cell of a temporary cloud its own database
-   * server. The start takes longer. False by default.
+   * Prepares the cloud for heavy load: the inside of the cells gets its own thread, each cell of a temporary cloud its own database
+   * server, and the API tier fewer connections to its database. The start takes longer. False by default.
    */
   readonly underLoad?: boolean;
   /** Whether the dashboard is served; false by default. */
@@ -321,8 +321,8 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
 }
 
 /**
- * Each connection parses and plans every statement of the API tier separately. In a cloud of a few seconds, ten connections would make this a
- * sixth of its database's work. Batches grow while they wait for a connection.
+ * Each connection parses and plans every statement of the API tier separately. In a cloud that runs for a few seconds, that would be a sixth of
+ * its database's work with ten connections. Batches grow while they wait for a connection.
  */
 function openApiPool(url: string, { underLoad = false }: EmbeddedCloudOptions) {
   const usual = { url, applicationName: "berth api tier", findsByKeys: true };

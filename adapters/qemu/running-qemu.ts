@@ -49,7 +49,10 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
   }
 }
 
-/** Of a directory whose storage was unmounted lazily (`umount -l`), Linux names only the path within that storage, with which the whole path ends. The name of a guest's directory has the id of its attempt. */
+/**
+ * For a directory whose storage was unmounted lazily (`umount -l`), Linux names only the path within that storage, which is the end of the whole path. No other guest's directory ends so, since its name
+ * has the id of its attempt.
+ */
 const isIn = (pid: number, dir: string): boolean => dir.endsWith(dirOf(readlinkSync(`/proc/${pid}/cwd`)));
 
 /** The directory that a link in /proc names. Linux marks one that was removed. */

@@ -281,7 +281,7 @@ function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): H
   };
 }
 
-/** A host is in one cell. A conductor of another one is left, which the agent has reached before it knew its cell. */
+/** A host is in one cell. The agent leaves a conductor of another cell, which it may have reached before it knew its own. */
 async function noteCompared(store: GuestStore, { host, ...database }: Compared, from: ConductorStream): Promise<void> {
   const { cell } = store.comparedWith(host);
   if (cell === undefined || database.cell === undefined || database.cell === cell) await store.compared(host, database);

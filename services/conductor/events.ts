@@ -15,7 +15,7 @@ const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
 const GUESTS_MISSING =
   "servers should have a guest on this host, but the host does not have it: look for their disks there; if a disk is lost, rebuild the server, which makes an empty guest from the image, or delete it";
-/** Of so many servers whose guests a host has lost, the log names the ids. */
+/** The log names the ids of at most this many servers whose guests a host has lost. */
 const MISSING_NAMED_MAX = 20;
 /** How long the streams of a cell may be missing before that is a warning, and how often one is logged while messages cannot be read. */
 const STREAMS_AWAITED_MS = 30_000;

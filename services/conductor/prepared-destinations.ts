@@ -26,8 +26,9 @@ export class PreparedDestinations {
   readonly #addresses = new Map<number, string>();
   readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
-  /** Whether the destination was connected when it was last to be asked, and how many waits for it have ended. */
+  /** Whether the destination was connected when it was last to be asked, so that the question was sent. */
   #isSent = false;
+  /** How many waits for the destination have ended. */
   #looks = 0;
 
   constructor(facts: OperationFacts, tenure: Tenure, ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">) {

@@ -215,7 +215,7 @@ export class SchedulerEvents {
   }
 
   cellRemoved(cell: string): void {
-    this.#logger.info({ cell }, "the scheduler no longer follows a cell, whose record was removed");
+    this.#logger.info({ cell }, "the scheduler no longer follows a cell, because its record was removed");
   }
 
   cellUnreachable(cell: string, error: unknown): void {

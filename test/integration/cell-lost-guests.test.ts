@@ -65,7 +65,7 @@ const rebuilt = async () => {
 test.each([
   ["the host has a new disk", loseDisk],
   ["the guest was removed by hand", loseGuest],
-])("a rebuild makes the guest of a server anew that is lost because %s", async (_, lose) => {
+])("a rebuild makes a new guest for a server that has lost its guest because %s", async (_, lose) => {
   await start();
   const before = await cell.server(1);
   await lose();

@@ -139,7 +139,7 @@ export class NeutronPortSettler {
   }
 
   async #endOne(serverUuid: string): Promise<void> {
-    // A Neutron that deletes a port twice at a time may fail one of the calls, and the answer would come before the other has deleted it.
+    // Neutron may fail one of two calls that delete a port at the same time, and the answer would come before the other call has deleted it.
     await this.#settling.get(serverUuid)?.catch(() => {});
     const [note] = await this.#notes.notes([serverUuid]);
     if (note !== undefined) await this.#settleOne(note, true);
