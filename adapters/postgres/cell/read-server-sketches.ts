@@ -2,16 +2,15 @@ import type { Pool } from "pg";
 import type { ServerSketch, SketchPart, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
-import type { StoredServer } from "./read-servers.ts";
 import {
   conditionOf,
-  EXPRESSIONS,
-  indexedValue,
-  initialOf,
-  LISTED,
-  typeOf,
+  eachValue,
+  indexedValues,
+  inListOfValue,
+  namePartOf,
   WITHOUT_HOST,
-} from "./read-servers-by-attribute.ts";
+} from "./indexed-attributes.ts";
+import type { StoredServer } from "./read-servers.ts";
 
 type SketchRow = Pick<StoredServer, "uuid" | "created_at_ms"> &
   Partial<Pick<StoredServer, "status" | "task_state" | "host" | "updated_at_ms" | "launched_at_ms" | "spec">>;
@@ -27,9 +26,8 @@ const PARTS: Readonly<Record<SketchPart, { readonly columns: string; readonly le
 
 /** Cost: one round trip, and a look at up to `looksMax` entries of an index and one more. The servers are read only if these are all. */
 export async function readServerSketches(pool: Pool, query: SketchQuery): Promise<readonly ServerSketch[] | null> {
-  const { attribute, value, otherValues = [], orNone = false, others, projectId, looksMax, parts } = query;
-  const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
-  const values: unknown[] = [looksMax + 1, wanted];
+  const { attribute, orNone = false, others, projectId, looksMax, parts } = query;
+  const values: unknown[] = [looksMax + 1, indexedValues(query)];
   const passes = [
     "status <> 'CLOSED'",
     ...(projectId === null ? [] : [`project_id = $${values.push(projectId)}`]),
@@ -40,8 +38,8 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
     const list = (condition: string) =>
       `select ${columns} from servers where ${condition} order by created_at desc, uuid limit $1`;
     const lists = [
-      `select l.* from unnest($2::${typeOf(attribute)}[]) as w (value) cross join lateral (
-        select l.* from (${list(`${EXPRESSIONS[attribute]} = w.value and ${LISTED[attribute]}`)}) l where ${where}
+      `select l.* from ${eachValue(attribute, "$2")} cross join lateral (
+        select l.* from (${list(inListOfValue(attribute))}) l where ${where}
       ) l`,
       ...(orNone ? [`(select l.* from (${list(WITHOUT_HOST)}) l where ${where})`] : []),
     ];
@@ -49,7 +47,7 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
   };
   const columns = ["uuid", selectMs("created_at"), ...parts.map((part) => PARTS[part].columns)].join(", ");
   const rows = await queryStored<Partial<SketchRow> & { readonly looked: number }>(pool, {
-    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${parts.length === 0 ? "" : `_with_${parts.map((part) => PARTS[part].letter).join("")}`}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
+    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${parts.length === 0 ? "" : `_with_${parts.map((part) => PARTS[part].letter).join("")}`}${namePartOf(others)}`,
     text: `select c.looked, s.*
       from (select count(*)::int as looked from (select from (${listed("uuid", "true")}) l limit $1) l) c
       left join lateral (

@@ -2,38 +2,23 @@ import type { Pool } from "pg";
 import type {
   AttributeQuery,
   AttributeStretch,
-  AttributeValueAsked,
-  IndexedAttribute,
   ListPosition,
   TokenQuery,
   ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
+import {
+  conditionOf,
+  eachValue,
+  indexedValues,
+  inListOfValue,
+  KEY_NAME,
+  namePartOf,
+  WITHOUT_HOST,
+} from "./indexed-attributes.ts";
 import { type StoredServer, serversAt, storedServerOf } from "./read-servers.ts";
 
-const KEY = "message_late_field(spec, 24)";
-
-/** The expressions of the indexes, which these must equal. */
-export const EXPRESSIONS: Readonly<Record<IndexedAttribute, string>> = {
-  flavor: "message_field(message_field(spec, 5), 1)",
-  image: "message_field(spec, 6)",
-  user: "user_id",
-  key: KEY,
-  reservation: "substring(message_field(spec, 9) from 31)",
-  status: "status",
-  host: "host",
-};
-/** The conditions of the indexes, which Postgres must find in the statements. */
-export const LISTED: Readonly<Record<IndexedAttribute, string>> = {
-  ...{ flavor: "deleted_at is null", image: "deleted_at is null", user: "deleted_at is null" },
-  ...{ key: `deleted_at is null and ${KEY} is not null`, reservation: "deleted_at is null" },
-  ...{ status: "true", host: "host is not null" },
-};
-/** Nearly no server is without a host, and each has a project except the rows that only close a UUID. */
-export const WITHOUT_HOST = "host is null and deleted_at is null and project_id <> ''";
-/** The index has the first bytes of longer values, too. */
-const INDEXED_BYTES_MAX = 1_024;
 /** Of each of several lists at least this many servers are looked at, and this many times its share of the servers of one list. */
 const LOOKS_OF_LIST_MIN = 8;
 const LOOKS_OF_LIST_SPARE = 8;
@@ -55,7 +40,7 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
         ${lists.map((list) => stretchOf(list)).join(" union all ")}
       )`;
   const rows = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${others.length === 0 ? "" : `_${others.map(initialOf).join("")}`}`,
+    name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${namePartOf(others)}`,
     text: `with ${scanned}, counted as (
         select *, count(*) filter (where passes) over (order by ${orders.forwards}) as nth from scanned
       ), ended as materialized (
@@ -116,12 +101,11 @@ const scannedTogether = (
 
 /** SQL of the lists of a query: for each row of `of`, the first `$1` entries of its list, each with the mark whether it passes the other conditions. */
 function listsOf(query: AttributeQuery) {
-  const { attribute, value, otherValues = [], others = [], orNone = false } = query;
+  const { attribute, otherValues = [], others = [], orNone = false } = query;
   const { projectId, oldestFirst, after, nameContains, looksMax, limit } = query;
   const count = 1 + otherValues.length + (orNone ? 1 : 0);
   const share = Math.max(LOOKS_OF_LIST_MIN, Math.ceil((looksMax * LOOKS_OF_LIST_SPARE) / count));
-  const wanted = [value, ...otherValues].map((one) => indexedValue(attribute, one));
-  const values: unknown[] = [count === 1 ? looksMax : Math.min(looksMax, share), limit, wanted];
+  const values: unknown[] = [count === 1 ? looksMax : Math.min(looksMax, share), limit, indexedValues(query)];
   const conditions: string[] = [];
   const isNewer = oldestFirst ? "<" : ">";
   if (after !== null) {
@@ -141,50 +125,33 @@ function listsOf(query: AttributeQuery) {
   const orders = { forwards: oldestFirst ? "created_at asc, uuid desc" : "created_at desc, uuid asc" };
   // The entries of hosts are merged before their servers are read.
   const isPassing = attribute === "host" ? "" : `, coalesce(${passes}, false) as passes`;
-  const entriesWhere = (...where: readonly string[]) =>
-    `select uuid, created_at${isPassing} from servers where ${[...where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
-  const of = `unnest($3::${typeOf(attribute)}[]) as w (value)`;
+  const entriesWhere = (where: string) =>
+    `select uuid, created_at${isPassing} from servers where ${[where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
+  const of = eachValue(attribute, "$3");
   const entries =
     attribute === "status"
       ? `select u.uuid, u.created_at, coalesce(r.passes, false) as passes from (
           select server_uuid as uuid, created_at from (select server_uuid, server_uuid as uuid, created_at, status, project_id from unusual_servers) u
           where ${["status = w.value", ...(project === null ? [] : [project]), ...conditions].join(" and ")} order by ${orders.forwards} limit $1
         ) u left join lateral (select status = w.value and ${passes} as passes from servers where uuid = u.uuid offset 0) r on true`
-      : entriesWhere(`${EXPRESSIONS[attribute]} = w.value`, LISTED[attribute]);
+      : entriesWhere(inListOfValue(attribute));
   const lists = [{ of, entries }, ...(orNone ? [{ of: "(select) one", entries: entriesWhere(WITHOUT_HOST) }] : [])];
   return { values, lists, orders, passes };
 }
-
-/** SQL of the condition that a server has a value of an attribute. Adds the values to those of the statement. */
-export function conditionOf(asked: AttributeValueAsked, values: unknown[]): string {
-  const its = [asked.value, ...(asked.otherValues ?? [])].map((one) => indexedValue(asked.attribute, one));
-  const isOne = `${EXPRESSIONS[asked.attribute]} = any ($${values.push(its)}::${typeOf(asked.attribute)}[])`;
-  // Most messages do not have the bytes of the value anywhere, which a search finds out in a tenth of the time in which its field is read.
-  if (isSearchedFirst(asked)) return `(position($${values.push(its[0])}::bytea in spec) > 0 and ${isOne})`;
-  return asked.orNone === true ? `(host is null or ${isOne})` : isOne;
-}
-
-/** Whether the condition is the value of a field of the message. */
-const isSearchedFirst = ({ attribute, otherValues = [] }: AttributeValueAsked): boolean =>
-  !TEXTS.has(attribute) && otherValues.length === 0;
-
-/** The part of a statement's name that stands for another condition. */
-export const initialOf = (other: AttributeValueAsked): string =>
-  `${other.attribute[0]}${other.orNone ? "n" : ""}${isSearchedFirst(other) ? "1" : ""}`;
 
 /** Cost: one round trip, and a descent into the index for each different value. */
 export async function readAttributeValues(
   pool: Pool,
   { contains, looksMax }: ValuesQuery,
 ): Promise<readonly string[] | null> {
-  const present = `deleted_at is null and ${KEY} is not null`;
+  const present = `deleted_at is null and ${KEY_NAME} is not null`;
   const rows = await queryStored<{ readonly value: Buffer | null; readonly at: number }>(pool, {
     name: "server_keys",
     // Each step goes to the next greater value, so that the many servers with one value cost as much as one.
     text: `with recursive steps (value, at) as (
-        (select ${KEY}, 1 from servers where ${present} order by ${KEY} limit 1)
+        (select ${KEY_NAME}, 1 from servers where ${present} order by ${KEY_NAME} limit 1)
         union all
-        select (select ${KEY} from servers where ${present} and ${KEY} > s.value order by ${KEY} limit 1), s.at + 1
+        select (select ${KEY_NAME} from servers where ${present} and ${KEY_NAME} > s.value order by ${KEY_NAME} limit 1), s.at + 1
         from steps s where s.value is not null and s.at <= $2::int
       )
       select value, at from steps where value is not null and (at > $2::int or position($1::bytea in value) > 0)
@@ -261,11 +228,4 @@ interface StretchRow {
 function positionOf(row: StretchRow | undefined): ListPosition | null {
   const { last_uuid: uuid = null, last_created_at_ms: createdAtMs = null } = row ?? {};
   return uuid === null || createdAtMs === null ? null : { uuid, createdAtMs };
-}
-
-const TEXTS: ReadonlySet<IndexedAttribute> = new Set(["user", "status", "host"]);
-export const typeOf = (attribute: IndexedAttribute): string => (TEXTS.has(attribute) ? "text" : "bytea");
-
-export function indexedValue(attribute: IndexedAttribute, value: string): string | Buffer {
-  return TEXTS.has(attribute) ? value : Buffer.from(value).subarray(0, INDEXED_BYTES_MAX);
 }
