@@ -271,7 +271,7 @@ class Simulation {
     }
   }
 
-  /** Records a violation, unless a lie has caused it. */
+  /** Records a violation, unless a lie or a lost guest explains it. */
   #find(law: SimFinding["law"], text: string): void {
     if (!this.#cloud.isExcused(law, text)) this.#world.find(law, text);
   }
