@@ -68,7 +68,12 @@ export class ListedCloud {
       clock: { monotonic: () => 0 },
       finder: { find: async (uuid: string) => requestOf(uuid) ?? null },
       cells: new Map(["east", "west"].map((name) => [name, this.#cell(name)])),
-      softDeleter: null,
+      softDeleter: {
+        softlyDeleted: async () => {
+          const requests = this.servers.map(({ request }) => request).filter(({ softlyDeleted }) => softlyDeleted);
+          return requests.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
+        },
+      },
     } as unknown as ListServersDeps;
   }
 

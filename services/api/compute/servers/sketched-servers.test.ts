@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
 import type { ServerRow } from "../../../../adapters/memory/cell/cell-state.ts";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { SketchQuery } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
 import { changedSpec, type UserChanges } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { serverId, serverSpec } from "../../../../test/contract/cell-fixtures.ts";
 import { ListedCloud, type ListedServer } from "../../../../test/rigs/listed-cloud.ts";
 import fc from "../../../../test/rigs/property.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { ListQuery } from "./list-query.ts";
 import { SERVER_ATTRIBUTES } from "./server-attributes.ts";
 import { findSketched } from "./sketched-servers.ts";
@@ -230,11 +232,34 @@ test("a server that ceases to pass a filter, or is deleted, after it was sorted 
 test("a server that comes into its cell, or fails, while its sketch is looked for is listed once", async () => {
   const waiting: Made = { request: { state: "accepted", cell: null }, isOpen: true, rows: {} };
   const failed: Made = { request: { state: "failed", fault: "No valid host." }, rows: {} };
-  for (const question of ["failed", "sketches", "requests"] as const)
+  for (const question of ["open", "failed", "sketches", "requests"] as const)
     for (const becomes of [task("b"), failed]) {
       const { servers } = await changing(question, made(2, becomes), waiting).page(RARE);
       expect([question, numbersOf(servers).toSorted()]).toEqual([question, [1, 2, 3]]);
     }
+});
+
+test("a server that was on its way to one cell, and comes into another one after it was sorted, is listed", async () => {
+  const waiting: Made = { isOpen: true, rows: {} };
+  const arrived = made(2, { request: { cell: "west" }, rows: { west: {} } });
+  const { servers } = await changing("requests", arrived, waiting).page(RARE);
+  expect(numbersOf(servers).toSorted()).toEqual([1, 2, 3]);
+});
+
+test("a part of a value, which no index of a cell finds, leaves no server out of a sorted list", async () => {
+  const named = ["web", "web-2", "db"].map((keyName, at) => made(at + 1, { spec: { keyName } }));
+  const sort = { sort_key: "task_state", key_name: "web" };
+  const cloud = new ListedCloud(named);
+  expect(numbersOf((await cloud.page(sort)).servers).toSorted()).toEqual([1, 2]);
+  expect(cloud.sketched).toBe(0);
+  expect(numbersOf((await cloud.page({ ...sort, flavor: "rare" })).servers).toSorted()).toEqual([1, 2]);
+  expect(cloud.sketched).toBeGreaterThan(0);
+});
+
+test("servers that are deleted softly are in a sorted list that asks for them", async () => {
+  const cloud = new ListedCloud([made(1, task("b")), made(2, { ...task("a"), request: { softlyDeleted: true } })]);
+  expect(numbersOf((await cloud.page(RARE)).servers)).toEqual([1]);
+  expect(numbersOf((await cloud.page({ ...RARE, soft_deleted: "1" })).servers)).toEqual([2, 1]);
 });
 
 test("a server of which another cell has a former row is listed once, where the row of its home puts it", async () => {
@@ -265,36 +290,65 @@ test("when a cell is silent, the servers of the others are listed and its own by
   ]);
 });
 
+/** Looks for the sketches of a list in cells whose operations these are. */
+function find(
+  cells: readonly ((question: unknown) => Promise<unknown>)[],
+  list: { readonly most: number; readonly key?: string; readonly projectId?: string; readonly requests?: unknown },
+) {
+  const { most, key = "vm_state", projectId = null, requests = [] } = list;
+  const deps = {
+    store: { listRequests: async () => requests, changesOf: async () => new Map() },
+    cells: new Map(cells.map((operations, at) => [`cell-${at}`, { name: `cell-${at}`, operations }])),
+  } as unknown as Parameters<typeof findSketched>[0];
+  const query = {
+    ...{ indexed: [{ attribute: "flavor", value: "rare", isPart: false }], projectId, softDeleted: false },
+    ...{ order: [{ key, descending: false }], sort: (servers: readonly KnownServer[]) => servers },
+  } as unknown as ListQuery;
+  return findSketched(deps, query, async () => null, most);
+}
+
 test.each([
   ["display_name", 4],
   ["vm_state", 12],
 ])(
   "of an order by %s, %d of 12 cells tell sketches at a time, and the others are not asked when too many servers are known",
-  async (sort_key, atATime) => {
+  async (key, atATime) => {
     const row = { ...made(1).rows.east! };
     const sketches = Array.from({ length: 9 }, (_, at) => ({ ...row, uuid: serverId(at) }));
     const asked = { cells: 0, now: 0, most: 0 };
-    const cell = (name: string) => ({
-      name,
-      operations: async () => {
-        asked.cells += 1;
-        asked.now += 1;
-        asked.most = Math.max(asked.most, asked.now);
-        await Promise.resolve();
-        asked.now -= 1;
-        return { kind: "answer", value: sketches };
-      },
-    });
-    const deps = {
-      store: { listRequests: async () => [] },
-      cells: new Map(Array.from({ length: 12 }, (_, at) => [`cell-${at}`, cell(`cell-${at}`)])),
-    } as unknown as Parameters<typeof findSketched>[0];
-    const query = {
-      ...{ indexed: [{ attribute: "flavor", value: "rare", isPart: false }], projectId: null, softDeleted: false },
-      order: [{ key: sort_key, descending: false }],
-    } as unknown as ListQuery;
-    expect(await findSketched(deps, query, async () => null, 10)).toBeNull();
+    const operations = async () => {
+      asked.cells += 1;
+      asked.now += 1;
+      asked.most = Math.max(asked.most, asked.now);
+      await Promise.resolve();
+      asked.now -= 1;
+      return { kind: "answer", value: sketches };
+    };
+    expect(await find(Array(12).fill(operations), { most: 10, key })).toBeNull();
     expect(asked.most).toBe(atATime);
     expect(asked.cells).toBeLessThanOrEqual(atATime + 2);
   },
 );
+
+test("a cell looks at fewer servers for the list of a project, which may have few of them, than for that of all projects", async () => {
+  const looks: number[] = [];
+  const serverSketches = async ({ looksMax }: SketchQuery) => void looks.push(looksMax);
+  const operations = async (question: unknown) => {
+    await (question as (store: object) => Promise<unknown>)({ serverSketches });
+    return { kind: "answer", value: [] };
+  };
+  for (const list of [{ most: 10_000 }, { most: 10_000, projectId: "p" }, { most: 10, projectId: "p" }])
+    expect(await find([operations], list)).toEqual([]);
+  expect(looks).toEqual([10_000, 2_500, 10]);
+});
+
+test("no cell is asked when more requests are in no cell than can be sorted", async () => {
+  let asked = 0;
+  const operations = async () => {
+    asked += 1;
+    return { kind: "answer", value: [] };
+  };
+  const requests = Array.from({ length: 11 }, (_, at) => made(at + 1, { request: { cell: null } }).request);
+  expect(await find([operations], { most: 10, requests })).toBeNull();
+  expect(asked).toBe(0);
+});
