@@ -15,7 +15,7 @@ export class QueueFullError extends Error {
 export const COMMIT_SPACING_MS = 10;
 /**
  * Maximum spacing by default, in milliseconds. With more than this the steps of a boot wait while the machine has time to spare, and with less the batches are so
- * small that their commits take that time: at 60 ms, a cloud that is warm makes most boots a second.
+ * small that their commits take that time. With 60 ms, a cloud under full load made the most boots a second (`npm run bench -- boots`).
  */
 const SPACING_MS_MAX = 60;
 /**
