@@ -1,3 +1,4 @@
+import type { AgentStream } from "../../core/agent/link.ts";
 import { isOfGuestThatTakesNothing, LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
 import { directPortIds } from "../../core/pinning/direct-ports.ts";
 import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
@@ -26,8 +27,8 @@ export class PreparedDestinations {
   readonly #addresses = new Map<number, string>();
   readonly #devices = new Map<number, readonly PortDevice[]>();
   #asked: number | null = null;
-  /** Whether the destination was connected when it was last to be asked, so that the question was sent. */
-  #isSent = false;
+  /** The connection over which the destination was asked last. Null if it was not connected then. */
+  #askedOver: AgentStream | null = null;
   /** How many waits for the destination have ended. */
   #looks = 0;
 
@@ -88,7 +89,7 @@ export class PreparedDestinations {
     const { hostGraceMs } = this.#ports.settings;
     const place = destinationOf(this.#facts, effect.selection);
     const stream = place === null ? null : this.#ports.streamOf(place.host);
-    this.#isSent = stream !== null;
+    this.#askedOver = stream;
     if (place === null || stream === null) return hostGraceMs / LOOKS_MAX;
     // The destination has made its guest already, so it does not get the connections of volumes and ports again.
     const given = { place, timeoutMs: this.#ports.settings.attemptTimeoutMs, traceparent, listensAt: "" };
@@ -97,15 +98,17 @@ export class PreparedDestinations {
   }
 
   /**
-   * Ends the wait for a destination that has not answered. Resolves with `again` when it was not connected and is to be looked for again, and with `released`
-   * when another conductor reaches it and has the task now. Otherwise the source is asked without an address: it may have handed over long ago, and if not, it
-   * refuses. Rejects when the conductor stops.
+   * Ends the wait for a destination that has not answered. Resolves with `again` when it has a connection over which it was not asked, or had none and is to be
+   * looked for again, and with `released` when another conductor reaches it and has the task now. Otherwise the source is asked without an address: it may have
+   * handed over long ago, and if not, it refuses. Rejects when the conductor stops.
    */
   async doWithout(selection: number): Promise<"again" | "released" | "unknown"> {
     this.#looks += 1;
-    if (!this.#isSent && this.#looks < LOOKS_MAX) return "again";
     const host = destinationOf(this.#facts, selection)?.host;
-    if (host !== undefined && this.#ports.streamOf(host) === null) {
+    const stream = host === undefined ? null : this.#ports.streamOf(host);
+    const isUnasked = stream !== null && stream !== this.#askedOver;
+    if (isUnasked || (this.#askedOver === null && this.#looks < LOOKS_MAX)) return "again";
+    if (host !== undefined && stream === null) {
       const unreached = await this.#ports.releaser.tryRelease(this.#tenure, host, RELEASES_MAX);
       if (unreached === "released") return unreached;
     }
