@@ -6,8 +6,7 @@ import type { Immediate, Immediates } from "./immediates.ts";
 /**
  * Makes the process's own sources of time and randomness follow the simulated world until the returned function is called: timers,
  * immediates, `Date`, `performance.now`, `Math.random` and the UUIDs of `crypto`. The services take a `Clock`; this covers code that does
- * not, such as libraries. Other code of the process may run whenever the event loop goes round: it keeps the real ones if `isOther` says so, since a world
- * depends on nothing outside it.
+ * not, such as libraries. While `isOther` returns true, other code of the process runs. It keeps the real sources, since nothing outside a world may change it.
  */
 export function takeOverChance(
   clock: Clock,

@@ -32,7 +32,7 @@ export class World {
   readonly #isLogged: boolean;
   /** Number of timers run so far. */
   steps = 0;
-  /** Whether the event loop goes round, so that code runs that belongs to the process and not to this world. */
+  /** True while the event loop goes round between two turns. Code that runs then belongs to the process, and not to this world. */
   isInterrupted = false;
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
@@ -135,8 +135,8 @@ const { setImmediate: setRealImmediate } = globalThis;
 const { _tickCallback: handleResolved } = process as unknown as { readonly _tickCallback: () => void };
 
 /**
- * Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. `onInterrupted` is told when the event loop goes
- * round in between, and when the turns go on.
+ * Runs `turn` until it returns false. Promises that one turn resolves are handled before the next turn. `onInterrupted` is called with true before the event
+ * loop goes round in between, and with false before the turns go on.
  */
 function inTurns(turn: () => boolean, onInterrupted: (isInterrupted: boolean) => void): Promise<void> {
   return new Promise((resolve, reject) => {

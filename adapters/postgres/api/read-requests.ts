@@ -71,7 +71,7 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
     .map(requestOf);
 }
 
-/** Cost: one round trip, and a descent into an index that has only the changed servers for each UUID. */
+/** Cost: one round trip and, for each UUID, a descent into an index that has only the servers with changes. */
 export async function readChanges(
   pool: Pool,
   serverUuids: readonly string[],
