@@ -29,9 +29,10 @@ export function takeOverChance(
   const { random: realRandom } = Math;
   const { randomUUID, randomUUIDv7 } = crypto;
   class SimulatedDate extends RealDate {
-    constructor(...args: [] | [number | string]) {
+    constructor(...args: [] | [number]) {
       if (args.length === 0) super(SimulatedDate.now());
-      else super(args[0]);
+      // Whatever a date can be made of, such as a year and a month.
+      else super(...args);
     }
     static override now(): number {
       return isOther() ? RealDate.now() : clock.now();

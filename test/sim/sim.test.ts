@@ -44,8 +44,9 @@ test("other work of the process keeps the real clock and the real randomness, an
 }, async () => {
   const alone = await simulate(world(7, "storm"));
   const bounds = { from: Date.now(), to: 0 };
-  const seen = { dates: [] as number[], timers: 0, cancelled: 0, immediates: 0 };
+  const seen = { dates: [] as number[], months: new Set<number>(), timers: 0, cancelled: 0, immediates: 0 };
   const work = () => {
+    seen.months.add(new Date(2_020, 5, 1).getMonth());
     seen.dates.push(Date.now(), Date.parse(new Date().toISOString()));
     Math.random();
     randomUUID();
@@ -68,6 +69,7 @@ test("other work of the process keeps the real clock and the real randomness, an
   }
   bounds.to = Date.now();
   expect(seen.dates.filter((date) => date < bounds.from || date > bounds.to)).toEqual([]);
+  expect([...seen.months]).toEqual([5]);
   expect(seen.timers).toBeGreaterThan(0);
   expect(seen.immediates).toBeGreaterThan(0);
   expect(seen.cancelled).toBe(0);
