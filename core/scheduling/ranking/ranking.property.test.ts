@@ -19,7 +19,8 @@ import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
 import type { HostClass } from "./host-class.ts";
 import { RANGE_DRIFT_MAX } from "./weight-range.ts";
 
-const HOSTS = 24;
+/** By cell. With few hosts, random changes often outdate the weights of most of them. */
+const HOSTS = 8;
 const NO_FILTERS = new CellFilters([], null, []);
 
 const hostRequest = (cpus: number, required?: string): HostRequest => ({
@@ -39,7 +40,7 @@ const QUERIES: readonly HostRequest[] = [
   hostRequest(1),
   hostRequest(5),
   { ...hostRequest(1), groups: hostRequest(1).groups.map((group) => ({ ...group, inTree: providerUuid("0-3") })) },
-  { ...hostRequest(2), onlyHosts: new Set(["0-1", "1-2", "1-26"]) },
+  { ...hostRequest(2), onlyHosts: new Set(["0-1", "1-2", "1-9"]) },
   hostRequest(1, "FAST"),
 ];
 
@@ -47,11 +48,12 @@ const QUERIES: readonly HostRequest[] = [
 type Step =
   | { readonly kind: "use"; readonly cell: number; readonly host: number; readonly used: number }
   | { readonly kind: "hold" | "trait" | "remove" | "down"; readonly cell: number; readonly host: number }
+  | { readonly kind: "use-all"; readonly cell: number; readonly used: number }
   | { readonly kind: "reload"; readonly cell: number }
   | { readonly kind: "ask"; readonly hostRequest: number };
 
 const cell = fc.nat({ max: 1 });
-const oneHost = fc.nat({ max: HOSTS + 3 });
+const oneHost = fc.nat({ max: HOSTS + 2 });
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
     {
@@ -66,26 +68,32 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         host: oneHost,
       }),
     },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant("use-all" as const), cell, used: fc.nat({ max: 16 }) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), cell }) },
     {
       weight: 6,
       arbitrary: fc.record({ kind: fc.constant("ask" as const), hostRequest: fc.nat({ max: QUERIES.length - 1 }) }),
     },
   ),
-  { maxLength: 80 },
+  { maxLength: 80, size: "max" },
 );
 
 const rowsOf = (name: string, index: number, used = 0) => [
   ...provider(name, { VCPU: 16 + 4 * (index % 3), MEMORY_MB: 100 + index }, { used }),
   host(name, name),
 ];
-const freshCell = (cell: number) =>
-  viewOf(...Array.from({ length: HOSTS }, (_, index) => rowsOf(`${cell}-${index}`, index, (index * 7) % 12)));
+const freshCell = (cell: number, hosts = HOSTS) =>
+  viewOf(...Array.from({ length: hosts }, (_, index) => rowsOf(`${cell}-${index}`, index, (index * 7) % 12)));
 
 function take(views: readonly LedgerView[], step: Exclude<Step, { kind: "ask" }>): void {
   const view = views[step.cell]!;
   if (step.kind === "reload") {
     view.adopt(freshCell(step.cell));
+    return;
+  }
+  if (step.kind === "use-all") {
+    for (let index = 0; index < HOSTS; index += 1)
+      view.applyAll(rowsOf(`${step.cell}-${index}`, index, (index * step.used) % 17));
     return;
   }
   const name = `${step.cell}-${step.host}`;
@@ -151,6 +159,58 @@ function bestOf({ rankings }: HostClass): string | undefined {
   return tops.sort((a, b) => b.weight - a.weight)[0]?.name;
 }
 
+/**
+ * By weigher that compares hosts: by what part of the range with which the hosts were weighed their true range differs from it. A host at one end of the true
+ * range shows by its normalised weight where that end lies in the other one.
+ */
+function movedRanges(hosts: HostClass, weighers: readonly WeighedBy[]): ReadonlyMap<WeighedBy, number> {
+  const parts = hosts.rankings.flatMap((ranking) =>
+    Array.from({ length: ranking.sorted.count }, (_, rank) => hosts.partsOf(ranking, ranking.sorted.at(rank))).flat(),
+  );
+  const moved = new Map<WeighedBy, number>();
+  for (const weighedBy of weighers) {
+    const { weigher } = weighedBy;
+    if (weigher.kind === "absolute") continue;
+    const own = parts.filter((part) => part.weigher === weigher.name);
+    // Hosts that all have one weight are in the same order in any range.
+    if (new Set(own.map(({ raw }) => raw)).size <= 1) continue;
+    const normalised = own.map((part) => part.normalised);
+    const lowest = weigher.lowest === undefined ? Math.min(...normalised) : 0;
+    const range = Math.max(...normalised) - lowest;
+    moved.set(weighedBy, range === 0 ? Number.POSITIVE_INFINITY : Math.abs(1 - range));
+  }
+  return moved;
+}
+
+/** Counts the changes for which a class may leave its weights as they are: a class weighs its hosts again only after one change for every two of them. */
+class Patience {
+  readonly #views: readonly LedgerView[];
+  readonly #marks: number[];
+  /** Infinite at first, and when a view was loaded again: all hosts are weighed then. */
+  #changes = Number.POSITIVE_INFINITY;
+
+  constructor(views: readonly LedgerView[]) {
+    this.#views = views;
+    this.#marks = views.map(({ changes }) => changes.mark());
+  }
+
+  /** Call it each time when the class has been brought up to date. */
+  mayWait({ count }: HostClass): boolean {
+    for (const [index, { changes }] of this.#views.entries()) {
+      const changed = new Set<number>();
+      const isKnown = changes.since(this.#marks[index]!, (root) => changed.add(root));
+      this.#marks[index] = changes.mark();
+      this.#changes += isKnown ? changed.size : Number.POSITIVE_INFINITY;
+    }
+    return this.#changes * 2 < count;
+  }
+
+  /** The class has weights that are not outdated. */
+  begin(): void {
+    this.#changes = 0;
+  }
+}
+
 describe("rankings that are kept up to date", () => {
   const slice = new OwnSlice("s1");
   const weighers: readonly WeighedBy[] = [
@@ -161,12 +221,13 @@ describe("rankings that are kept up to date", () => {
   ];
   const relativeSum = 3;
 
-  it("have the hosts of a full search, and a best host that is as good as its best within the bound", () => {
+  it("have the hosts of a full search, and a best host that is as good as its best within the bound that holds now", () => {
     fc.assert(
       fc.property(steps, (taken) => {
         const views = [freshCell(0), freshCell(1)];
         const cells = views.map((view, index) => ({ name: `${index}`, view }));
         const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+        const patiences = QUERIES.map(() => new Patience(views));
         for (const [index, step] of taken.entries()) {
           if (index === 40) slice.setMembers(["s1", "s2"]);
           if (step.kind !== "ask") {
@@ -178,17 +239,39 @@ describe("rankings that are kept up to date", () => {
           const anew = weighedAnew(views, asked, weighers);
           expect(new Set(hostsOf(hosts))).toEqual(new Set(anew.keys()));
           const best = bestOf(hosts);
-          if (best === undefined) continue;
-          const bound = 2 * RANGE_DRIFT_MAX * relativeSum;
-          expect(anew.get(best)!).toBeGreaterThanOrEqual(Math.max(...anew.values()) - bound - 1e-9);
+          const loss = best === undefined ? 0 : Math.max(...anew.values()) - anew.get(best)!;
+          const moved = movedRanges(hosts, weighers);
+          const furthest = Math.max(0, ...moved.values());
+          const mayWait = patiences[step.hostRequest]!.mayWait(hosts) && furthest < Number.POSITIVE_INFINITY;
+          const isCurrent = furthest <= 2 * RANGE_DRIFT_MAX;
+          expect(isCurrent || mayWait).toBe(true);
+          const lossMax = [...moved].reduce((sum, [{ multiplier }, part]) => sum + Math.abs(multiplier) * part, 0);
+          expect(loss).toBeLessThanOrEqual((isCurrent ? 2 * RANGE_DRIFT_MAX * relativeSum : lossMax) + 1e-9);
+          if (isCurrent) patiences[step.hostRequest]!.begin();
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 300 },
     );
   });
 
-  it("give exactly the weights of a full search while the ranges of weights are the same", () => {
+  it("are weighed again in a moved range only after one change for every two hosts", () => {
     const view = freshCell(0);
+    const cells = [{ name: "0", view }];
+    const book = new ClassBook(DEFAULT_CLASS_LIMITS);
+    const ask = { hostRequest: QUERIES[0]!, spec: null, filters: [], weighers: [{ weigher: freeCpu, multiplier: 1 }] };
+    book.classOf(ask, cells, NO_FILTERS);
+    const isCurrent = [];
+    // The first one has the most free VCPUs of all.
+    for (const index of [2, 3, 4, 5]) {
+      take([view], { kind: "use", cell: 0, host: index, used: 12 });
+      const hosts = book.classOf(ask, cells, NO_FILTERS);
+      isCurrent.push(Math.max(0, ...movedRanges(hosts, ask.weighers).values()) <= 2 * RANGE_DRIFT_MAX);
+    }
+    expect(isCurrent).toEqual([false, false, false, true]);
+  });
+
+  it("give exactly the weights of a full search while the ranges of weights are the same", () => {
+    const view = freshCell(0, 24);
     const cells = [{ name: "0", view }];
     const book = new ClassBook(DEFAULT_CLASS_LIMITS);
     const ask = { hostRequest: QUERIES[0]!, spec: null, filters: [], weighers };
