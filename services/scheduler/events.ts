@@ -218,6 +218,10 @@ export class SchedulerEvents {
     this.#logger.info({ cell }, "the scheduler no longer follows a cell, because its record was removed");
   }
 
+  cellNotClosed(cell: string, error: unknown): void {
+    this.#logger.warn({ cell, err: error }, "a connection to a cell that the scheduler has left could not be closed");
+  }
+
   cellUnreachable(cell: string, error: unknown): void {
     this.#nowAndThen(`cell ${cell}`, () =>
       this.#logger.warn(

@@ -111,15 +111,20 @@ export class CellKeeper {
     this.#events.set(cell.name, new CellEvents({ cell, failures, events }));
   }
 
-  /** Removes a cell. Calls that are still open keep the old link until they have their answers. */
+  /** Removes a cell. Calls that are still open keep the old link until they have their answers. Never rejects, so that the other cells have their turn. */
   async #drop(name: string, cell: OpenedCell): Promise<void> {
     const link = this.#links.get(name);
+    const events = this.#events.get(name);
     this.#links.delete(name);
     this.#opened.delete(name);
-    await this.#events.get(name)?.stop();
     this.#events.delete(name);
-    await link?.claims.answered();
-    link?.close();
-    await cell.close();
+    const ends = [() => events?.stop(), () => link?.claims.answered(), async () => link?.close(), () => cell.close()];
+    for (const end of ends) {
+      try {
+        await end();
+      } catch (error) {
+        this.#deps.events.cellNotClosed(name, error);
+      }
+    }
   }
 }
