@@ -29,6 +29,7 @@ test("refuses a guest that says it was given an order which no server has", () =
 
 test("accepts a hello whose texts the database can store", () => {
   expect(helloFault(hello())).toBeNull();
+  expect(helloFault(hello({ cell: "c1" }))).toBeNull();
   expect(helloFault({ agentId: "a", hosts: [] })).toBeNull();
 });
 
@@ -37,6 +38,8 @@ test.each([
   [hello({}, ""), /^"" is not an agent id$/],
   [hello({ host: "h1\0" }), /^"h1\\u0000" is not the name of a host$/],
   [hello({ host: "h".repeat(501) }), /is not the name of a host$/],
+  [hello({ cell: "" }), /^host h1: "" is not the name of a cell$/],
+  [hello({ cell: "c\0" }), /^host h1: "c\\u0000" is not the name of a cell$/],
   [hello({ incarnation: "\0" }), /^host h1: .* is not the incarnation/],
   [hello({ guests: [guest, { ...guest, serverUuid: "s\0" }] }), /^host h1: .* is not the id of a server$/],
   [hello({ guests: [{ ...guest, attemptId: "\0" }] }), /^host h1: .* is not the id of an attempt$/],

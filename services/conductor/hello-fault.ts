@@ -4,6 +4,8 @@ import type { Guest, Hello, HostState } from "../../proto/gen/berth/agent.ts";
 const AGENT_ID = /^\P{Cc}{1,200}$/u;
 const HOST = /^\P{Cc}{1,500}$/u;
 const ID = /^\P{Cc}{1,300}$/u;
+const CELL = /^\P{Cc}{1,200}$/u;
+/** Empty if the host has not been compared with a database yet. */
 const INCARNATION = /^\P{Cc}{0,200}$/u;
 /**
  * Orders of a server are numbered from 1, or from the next number after RAISED_REVISION_MAX if an agent has lied. So no honest agent reaches this
@@ -20,9 +22,9 @@ const GUESTS_MAX = 10_000;
  */
 export function helloFault({ agentId, hosts }: Hello): string | null {
   if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is not an agent id`;
-  for (const { host, guests, incarnation, cell = "" } of hosts) {
+  for (const { host, guests, incarnation, cell } of hosts) {
     if (!HOST.test(host)) return `${shown(host)} is not the name of a host`;
-    if (!INCARNATION.test(cell)) return `host ${host}: ${shown(cell)} is not the name of a cell`;
+    if (cell !== undefined && !CELL.test(cell)) return `host ${host}: ${shown(cell)} is not the name of a cell`;
     if (!INCARNATION.test(incarnation))
       return `host ${host}: ${shown(incarnation)} is not the incarnation of a database`;
     const fault = guestsFault(guests);
