@@ -10,7 +10,7 @@ import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
 import { type Driver, NO_TRUSTED_CERTS, NO_VOLUMES, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestRemover } from "./guest-remover.ts";
-import type { GuestStore } from "./guest-store.ts";
+import { BURIED, type GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 
@@ -252,7 +252,6 @@ export class GuestBuilder {
   }
 }
 
-const BURIED = "the server was destroyed here before";
 const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
 /** The failure report of an attempt. */

@@ -5,7 +5,8 @@ import { CalledOffError } from "./guest-chains.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
 
-const LOOK_TIMEOUT_MS = 5_000;
+/** How long the agent waits for the driver to say in which state guests are. */
+export const LOOK_TIMEOUT_MS = 5_000;
 
 export const NO_GUEST = "there is no such guest";
 /** Why a guest that the agent's journal does not know is not handed over, unless it is missing. */

@@ -4,12 +4,12 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import type { Driver, FoundPower } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestChains } from "./guest-chains.ts";
+import { LOOK_TIMEOUT_MS } from "./guest-missing.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 
-const LOOK_TIMEOUT_MS = 5_000;
 /** How long a guest must stay stopped before that is believed, because a reboot looks like a stop. Source: Nova's lifecycle events. */
 const STOP_BELIEVED_MS = 15_000;
 /**

@@ -12,7 +12,7 @@ import { callDriver } from "./call-driver.ts";
 import { type Driver, LacksVolumeError, NO_VOLUME_SNAPSHOTS } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
-import { NO_GUEST, UNKNOWN_GUEST, whyNotHandedOver } from "./guest-missing.ts";
+import { LOOK_TIMEOUT_MS, NO_GUEST, UNKNOWN_GUEST, whyNotHandedOver } from "./guest-missing.ts";
 import type { GuestObserver } from "./guest-observer.ts";
 import {
   answering,
@@ -22,7 +22,7 @@ import {
   orderOfHandOff,
   orderOfStart,
 } from "./guest-order.ts";
-import type { GuestStore } from "./guest-store.ts";
+import { BURIED, type GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
@@ -43,7 +43,6 @@ const REPLACE_TIMEOUT_MS = 24 * 3_600_000;
 /** The host may have to fill a new volume from an image. */
 const VOLUME_TIMEOUT_MS = 15 * 60_000;
 const INTERFACES_TIMEOUT_MS = 15_000;
-const LOOK_TIMEOUT_MS = 5_000;
 const PROGRESS_EVERY_MS = 1_000;
 
 export interface OrderDeps {
@@ -66,7 +65,6 @@ interface OpenOrder {
 
 const LATER_GIVEN = "a later order was given";
 const NOT_WHOLE = "the guest is not whole or cannot be looked at, so it may have the volume";
-const BURIED = "the server was destroyed here before";
 
 /**
  * Carries out orders that change whether a guest runs, through the guest's chain. An obeyed order is never repeated, and an order that is

@@ -16,6 +16,9 @@ const KEEP_MAX = 2_000;
 const COMPACT_RECORDS_MIN = 20_000;
 const COMPACT_FACTOR = 4;
 
+/** Why a buried guest is neither built nor ordered to do anything. */
+export const BURIED = "the server was destroyed here before";
+
 type GuestRecord = Exclude<JournalRecord, { readonly kind: "compared" }>;
 
 /**

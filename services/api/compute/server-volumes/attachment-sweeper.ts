@@ -119,8 +119,10 @@ export class AttachmentSweeper {
     } catch (error) {
       const isRefused = error instanceof BlockStorageError && error.code === "bad-answer";
       this.#missed += 1;
-      if (isRefused || this.#missed >= PAGE_TRIES) this.#goOn(null);
-      if (after === null || !isRefused) throw error;
+      if (after === null || !isRefused) {
+        if (this.#missed >= PAGE_TRIES) this.#goOn(null);
+        throw error;
+      }
     }
     this.#goOn(null);
     return storage.attachments({ after: null, limit: PAGE_SIZE });

@@ -29,7 +29,7 @@ export interface SketchedPlace extends ListPosition {
 }
 
 /** Maximum number of servers with a value that a cell looks at for the list of one project. If more have it, reading the project's own list may cost less. */
-const LOOKS_OF_PROJECT_MAX = 2_500;
+const SKETCHES_OF_PROJECT_MAX = 2_500;
 
 /** How many cells tell the specs of their servers at a time. Specs may be large, and the answers of some of the cells may already show that the servers are too many. */
 const SPECS_OF_CELLS = 4;
@@ -112,7 +112,7 @@ async function sketchesOf(
   most: number,
 ): Promise<readonly Sketched[] | null> {
   const parts = [...new Set(originsOf(order).flatMap((origin) => origin.parts))];
-  const looksMax = projectId === null ? most : Math.min(most, LOOKS_OF_PROJECT_MAX);
+  const looksMax = projectId === null ? most : Math.min(most, SKETCHES_OF_PROJECT_MAX);
   for (const filter of filters) {
     const others = indexed.filter((other) => other !== filter && !other.isPart);
     const query = { ...filter, others, projectId, looksMax, parts };
