@@ -194,6 +194,7 @@ async function serve(cloud: BusyCloud) {
       laws: null,
       faults: null,
       clock: systemClock,
+      events,
     },
     identityResolver("none", null),
   );

@@ -46,6 +46,20 @@ describe("the facts of a cell", () => {
     expect([at("b").servers.size, facts.serverCount, facts.membersOf("group-1").size]).toEqual([0, 0, 0]);
   });
 
+  test("take every row although their watcher throws, and tell it so", () => {
+    const { at, facts, view } = sceneAt({ a: {}, b: {} });
+    const fault = new Error("a status that nobody thought of");
+    const told: unknown[] = [];
+    const fail = () => {
+      throw fault;
+    };
+    facts.watchServers({ serverPut: fail, serverRemoved: fail, failed: (error) => told.push(error) });
+    const [first, second] = [specWith(1), specWith(2)];
+    viewWithFacts(view, facts).applyAll([serverRow(first, "a"), serverRow(second, "b")]);
+    viewWithFacts(view, facts).applyAll([{ kind: "server-removed", uuid: first.uuid }]);
+    expect([at("a").servers.size, at("b").servers.size, told]).toEqual([0, 1, [fault, fault, fault]]);
+  });
+
   test("decode a spec again only when it has changed", () => {
     const { at, facts } = sceneAt({ a: {} });
     const before = specWith(1, { imageRef: "before" });

@@ -16,6 +16,8 @@ export interface ServerWatcher {
   /** `before` is the server's previous entry; null when it had no host. */
   serverPut(change: ServerPut, before: { readonly host: string; readonly busy: boolean } | null): void;
   serverRemoved(uuid: string): void;
+  /** Called with the exception of one of the other calls. It does not pass into the facts, whose follower would load the whole cell again because of it. */
+  failed(error: unknown): void;
 }
 
 /** A view and its facts as one target for the feeder: each change goes to both. */
@@ -126,7 +128,7 @@ export class LiveCellFacts implements CellFacts {
         this.#putServer(change);
         break;
       case "server-removed":
-        this.#watcher?.serverRemoved(change.uuid);
+        if (this.#watcher !== null) this.#tellWatcher(this.#watcher, change);
         this.#removeServer(change.uuid);
         break;
       case "move-put":
@@ -151,9 +153,14 @@ export class LiveCellFacts implements CellFacts {
     this.#watcher = watcher;
   }
 
-  #tellWatcher(watcher: ServerWatcher, change: ServerPut): void {
+  #tellWatcher(watcher: ServerWatcher, change: Extract<RowChange, { kind: "server-put" | "server-removed" }>): void {
     const before = this.#servers.get(change.uuid);
-    watcher.serverPut(change, before === undefined ? null : { host: before.host.name, busy: before.busy });
+    try {
+      if (change.kind === "server-removed") watcher.serverRemoved(change.uuid);
+      else watcher.serverPut(change, before === undefined ? null : { host: before.host.name, busy: before.busy });
+    } catch (error) {
+      watcher.failed(error);
+    }
   }
 
   applyAll(changes: Iterable<RowChange>): void {

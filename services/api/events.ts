@@ -241,6 +241,13 @@ export class ApiEvents {
     );
   }
 
+  dashboardFailed(cell: string, error: unknown): void {
+    this.#logger.error(
+      { cell, err: error },
+      "the dashboard could not take a change of a server, and may show it wrongly",
+    );
+  }
+
   /** A request got an answer that is not its client's fault. `status` is that answer: 500 for an unexpected error, 503 for an outage or overload. */
   failed(
     request: { readonly id: string; readonly method: string; readonly url: string },

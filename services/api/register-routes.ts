@@ -85,12 +85,16 @@ function imageOriginOf({ glance, images: store }: ApiDeps, service: ImageService
 }
 
 /** Registers the dashboard, which the service closes. */
-export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolveIdentity: ResolveIdentity): Dashboard {
+export function openDashboard(
+  deps: ApiDeps,
+  { http, server, events }: ApiParts,
+  resolveIdentity: ResolveIdentity,
+): Dashboard {
   const { store, cells: ports, operators, clock, laws = null, faults = null } = deps;
   const { cells } = server;
   return registerDashboard(
     http,
-    { store, ports, cells, softState: operators?.softState ?? null, laws, faults, clock },
+    { store, ports, cells, softState: operators?.softState ?? null, laws, faults, clock, events },
     resolveIdentity,
   );
 }

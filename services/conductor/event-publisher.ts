@@ -18,7 +18,7 @@ const SPACING_MS = 20;
 /** A longer reason is cut, so that a message stays far below the bus' limit. */
 const REASON_CHARS_MAX = 1_000;
 
-/** Tells the API tier what happened, without a guarantee. A reader that needs certainty reads the cell's database. */
+/** Tells the API tier what happened, without a guarantee: an event may be lost, or come twice. A reader that needs certainty reads the cell's database. */
 export class EventPublisher {
   readonly #cell: string;
   readonly #clock: Clock;

@@ -49,6 +49,11 @@ export function followerEvents(logger: Logger): FollowerEvents {
         "the ledger view cannot load yet, because Postgres creates a replication slot only when all older transactions of the whole server have ended: end the transactions in `holders` if they stay open",
       );
     },
+    handlerFailed: (cell, error) =>
+      logger.error(
+        { cell, err: error },
+        "what follows from a transaction that the ledger view shows could not be done",
+      ),
     loaded: (cell, { rows, tookMs }) =>
       logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "the ledger view has been loaded"),
     lost: (cell, error, retryInMs) =>

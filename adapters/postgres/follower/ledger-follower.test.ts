@@ -36,12 +36,17 @@ function setUp(ownClock?: Clock) {
     return opening.promise;
   });
   const lost: string[] = [];
-  const events = { loaded: () => {}, lost: (_cell: string, error: Error) => void lost.push(error.message) };
+  const faults: unknown[] = [];
+  const events = {
+    loaded: () => {},
+    lost: (_cell: string, error: Error) => void lost.push(error.message),
+    handlerFailed: (_cell: string, error: unknown) => void faults.push(error),
+  };
   const view = new LedgerView();
   const follower = new LedgerFollower({ cell: "c", databaseUrl: "", view, clock: ownClock ?? clock, events });
   follower.start();
   const settled = () => new Promise((resolve) => setImmediate(resolve));
-  return { openings, clock, lost, follower, settled };
+  return { openings, clock, lost, faults, follower, settled };
 }
 
 test("a session lost while it opens counts as one loss, and no other session opens before it has ended", async () => {
@@ -115,4 +120,18 @@ test("a process that was busy until the deadline reads what the database has ans
     port1.close();
     await follower.close();
   }
+});
+
+test("a handler of applied transactions that throws stops neither the other handlers nor the follower", async () => {
+  const { openings, lost, faults, follower, settled } = setUp();
+  openings[0]?.resolve(openings[0].session);
+  await settled();
+  const fault = new Error("a claim that nobody knows");
+  const applied: number[] = [];
+  follower.onApplied(() => {
+    throw fault;
+  });
+  follower.onApplied((xid) => applied.push(xid));
+  for (const xid of [7, 8]) openings[0]?.handlers.onCommitted(xid);
+  expect([applied, faults, lost, follower.ready]).toEqual([[7, 8], [fault, fault], [], true]);
 });

@@ -24,6 +24,8 @@ export interface FollowerEvents {
   lost(cell: string, error: Error, retryInMs: number): void;
   /** These transactions, described for people, hold up a load. Called every few seconds as long as that lasts. */
   waiting?(cell: string, holders: readonly string[]): void;
+  /** A handler of `onApplied` threw this. The view follows all the same, and the other handlers are called. */
+  handlerFailed?(cell: string, error: unknown): void;
 }
 
 export interface FollowerStats {
@@ -300,7 +302,13 @@ export class LedgerFollower implements ViewSource {
 
   #committed(xid: number): void {
     this.#transactions += 1;
-    for (const handler of this.#appliedHandlers) handler(xid);
+    for (const handler of this.#appliedHandlers) {
+      try {
+        handler(xid);
+      } catch (error) {
+        this.#events.handlerFailed?.(this.cell, error);
+      }
+    }
   }
 
   // --- waiting calls -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@ import type { ServerWatcher } from "../../../core/scheduling/live-cell-facts.ts"
 import type { LawsReading } from "../../../core/stores/laws-reading.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type { Cells } from "../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../events.ts";
 import type { CellPort, OperatorStores, RequestsPort } from "../ports.ts";
 import type { FaultPanel } from "./fault-panel.ts";
 import { HostPicture } from "./host-picture.ts";
@@ -17,6 +18,8 @@ const SURROUNDINGS_MS = 2_000;
 const NEWEST_REQUESTS = 100;
 /** Servers of one cell that one question reads. */
 const READ_AT_ONCE = 100;
+/** How often the log says that the picture cannot take changes of servers. */
+const REPEATED_LOG_MS = 60_000;
 
 export interface LiveModelDeps {
   readonly store: Pick<RequestsPort, "listRequests" | "requests">;
@@ -30,6 +33,7 @@ export interface LiveModelDeps {
   readonly faults: FaultPanel | null;
   readonly history: Pick<UsageHistory, "samples">;
   readonly clock: Clock;
+  readonly events: Pick<ApiEvents, "dashboardFailed">;
 }
 
 /** A question that is asked again and again, never twice at a time. */
@@ -54,6 +58,7 @@ export class LiveModel {
   #schedulers: readonly LiveScheduler[] = [];
   readonly #rates = new SchedulerRates();
   #laws: LawsReading | null = null;
+  #failedToldMs = Number.NEGATIVE_INFINITY;
   #toldCells = "";
   #toldFigures = "";
   #timer: Timer | null;
@@ -109,6 +114,11 @@ export class LiveModel {
       },
       serverRemoved: (uuid) => {
         if (!isLoading()) this.#book.serverRemoved(uuid, clock.now());
+      },
+      failed: (error) => {
+        if (clock.monotonic() - this.#failedToldMs < REPEATED_LOG_MS) return;
+        this.#failedToldMs = clock.monotonic();
+        this.#deps.events.dashboardFailed(name, error);
       },
     };
   }
