@@ -13,9 +13,9 @@ export interface TlsFiles {
 
 /**
  * Largest frame that is accepted. Frames are cut at `FRAME_BYTES`, but a single message is never split. Only the Hello of an agent that
- * carries thousands of hosts comes near this limit.
+ * carries thousands of hosts comes near this limit: it has room for 300,000 guests.
  */
-export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+export const FRAME_BYTES_MAX = 32 * 1024 * 1024;
 /** Messages are added to a frame until it reaches this size. */
 export const FRAME_BYTES = 512 * 1024;
 /** Maximum number of messages that may wait for a slow reader. One more closes the stream. */

@@ -63,13 +63,13 @@ export class ConductorEvents {
     );
   }
 
-  /** An agent reported on a host that its connection does not carry, or on another host's attempt. */
+  /** An agent reported on a host that its connection does not carry, on another host's attempt, or more than can be settled at a time. */
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
     this.#nowAndThen("report dropped", () =>
       this.#logger.warn(
         { agentId, host: host.slice(0, 200), what },
-        "a report was dropped, because it is about a host or an attempt of another agent",
+        "a report was dropped, because it is about a host or an attempt of another agent, is malformed, or is one of too many",
       ),
     );
   }

@@ -359,3 +359,29 @@ test("refuses a list with a guest whose id the database cannot store", async () 
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists impossible guests of host-0");
 });
+
+test("an agent that tells of more stopped guests than any host has is not heard beyond a bound, and is again when they are settled", async () => {
+  const { store, comparer, connection, registry } = setUp();
+  const dropped = async () =>
+    (await registry.getSingleMetric("berth_conductor_reports_dropped_total")?.get())?.values[0]?.value ?? 0;
+  const answer = Promise.withResolvers<void>();
+  const servers = vi.spyOn(store, "servers").mockImplementation(() => answer.promise.then(() => []));
+  const tell = (number: number) => {
+    const name = { serverUuid: serverId(number), attemptId: `${numbered(0xe, number)}/0` };
+    const state = {
+      state: GuestState.GUEST_STATE_STOPPED,
+      revision: 0,
+      heardRevision: 0,
+      stopCause: "crashed",
+      files: [],
+    };
+    return comparer.told({ host: "host-0", guest: { ...name, ...state } }, connection);
+  };
+  const all = Array.from({ length: 10_002 }, (_, index) => tell(index));
+  expect(await dropped()).toBe(2);
+  answer.resolve();
+  await Promise.allSettled(all);
+  servers.mockRestore();
+  tell(1).catch(() => {});
+  expect(await dropped()).toBe(2);
+});

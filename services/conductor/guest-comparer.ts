@@ -17,6 +17,11 @@ import { SharedStep } from "./shared-step.ts";
 import type { StepCommitter } from "./step-committer.ts";
 
 const LIST_ANSWER_MS = 10_000;
+/**
+ * Stopped guests of one agent that are settled at the same time. An agent that is broken could otherwise fill the conductor's memory, because an unknown
+ * guest is settled only when its host says so. One that is dropped is in the next list of its host's guests.
+ */
+const STOPPED_MAX = 10_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
@@ -53,6 +58,8 @@ export class GuestComparer {
   /** For each host, a promise that resolves when the guests of its hello are settled. */
   readonly #settled = new WeakMap<AgentConnection, Map<string, Promise<unknown>>>();
   readonly #queries = new Map<number, Query>();
+  /** How many stopped guests that a connection has told of are being settled. */
+  readonly #stopped = new WeakMap<AgentConnection, number>();
 
   constructor(options: {
     readonly store: Pick<
@@ -200,13 +207,19 @@ export class GuestComparer {
 
   /** Settles a guest that stopped without an order. Rejects when the conductor stops. */
   async told({ host, guest }: GuestStopped, connection: AgentConnection): Promise<void> {
-    if (guest === undefined || guestsFault([guest]) !== null) {
+    const settling = this.#stopped.get(connection) ?? 0;
+    if (guest === undefined || guestsFault([guest]) !== null || settling >= STOPPED_MAX) {
       this.#events.reportDropped(connection.agentId, host, "stopped");
       return;
     }
-    await this.afterHello(connection, host);
-    const incarnation = this.incarnationOf(connection, host);
-    await this.#settler.settle(foundGuest(host, guest), knowledgeOf(guest, incarnation));
+    this.#stopped.set(connection, settling + 1);
+    try {
+      await this.afterHello(connection, host);
+      const incarnation = this.incarnationOf(connection, host);
+      await this.#settler.settle(foundGuest(host, guest), knowledgeOf(guest, incarnation));
+    } finally {
+      this.#stopped.set(connection, (this.#stopped.get(connection) ?? 1) - 1);
+    }
   }
 
   lost(connection: AgentConnection): void {
