@@ -1,3 +1,4 @@
+import { misspelledVariables } from "../runtime/misspelled-variables.ts";
 import { readProcessSettings } from "../runtime/secret-files.ts";
 import { type Declaration, type Setting, SettingsError, type ValuesOf } from "../runtime/settings.ts";
 
@@ -12,7 +13,11 @@ export async function runCommand<Settings extends Readonly<Record<string, Settin
 ): Promise<number> {
   try {
     const read = readProcessSettings(declaration, { argv, env: process.env });
-    if (read.kind === "settings") return await work(read.settings, read.positionals);
+    if (read.kind === "settings") {
+      for (const misspelled of misspelledVariables(declaration, process.env))
+        process.stderr.write(`${declaration.command}: ${misspelled}\n`);
+      return await work(read.settings, read.positionals);
+    }
     process.stdout.write(`${read.text}\n`);
     return 0;
   } catch (error) {

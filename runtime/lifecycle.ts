@@ -1,5 +1,6 @@
 import { DeadlineError, withDeadline } from "./deadline.ts";
 import { createLogger, LOG_LEVELS, type Logger } from "./logger.ts";
+import { misspelledVariables } from "./misspelled-variables.ts";
 import { readProcessSettings } from "./secret-files.ts";
 import type { Service } from "./service.ts";
 import { oneOf } from "./setting-kinds.ts";
@@ -95,7 +96,13 @@ function readContext<Settings extends ProcessDeclared>(
       return 0;
     }
     const { logLevel } = read.settings as ValuesOf<typeof processSettings>;
-    return { settings: read.settings, logger: createLogger({ name: run.name, level: logLevel }) };
+    const logger = createLogger({ name: run.name, level: logLevel });
+    for (const variable of misspelledVariables(run.declaration, host.env))
+      logger.warn(
+        { variable },
+        "a variable of the environment is no setting of this service, and looks like a misspelled one",
+      );
+    return { settings: read.settings, logger };
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     host.stderr.write(`${run.declaration.command}: ${error.message}\n`);

@@ -17,7 +17,7 @@ export function nearestWords(typed: string, known: readonly string[]): readonly 
 }
 
 /** The number of letters that have to be added, removed, replaced or swapped with their neighbour (optimal string alignment). */
-function changesBetween(a: string, b: string): number {
+export function changesBetween(a: string, b: string): number {
   let before: readonly number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row += 1) {

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
 import { isLoopbackHost } from "../../runtime/loopback.ts";
+import { SettingsError } from "../../runtime/settings.ts";
 
 /** Paths of PEM files. `ca` is the certificate authority that signs the other side's certificate; each side presents its own `cert`. */
 export interface TlsFiles {
@@ -52,9 +53,28 @@ const NO_NAME = "address.invalid";
 /** The contents of the TLS files. */
 export type TlsContents = Readonly<Record<keyof TlsFiles, Buffer>>;
 
-/** Throws when one of the files cannot be read. */
+/** Throws a SettingsError, which names the setting, when one of the files cannot be read or is not what it should be. */
 export function readTlsFiles(tls: TlsFiles): TlsContents {
-  return { ca: readFileSync(tls.ca), cert: readFileSync(tls.cert), key: readFileSync(tls.key) };
+  const files = { ca: readTlsFile(tls, "ca"), cert: readTlsFile(tls, "cert"), key: readTlsFile(tls, "key") };
+  try {
+    createSecureContext(files);
+  } catch (error) {
+    const { ca, cert, key } = tls;
+    throw new SettingsError(
+      `--tls-ca ${ca}, --tls-cert ${cert} and --tls-key ${key} cannot be used (${(error as Error).message}): give a CA's certificate, this process's own, and the key of the latter, each as PEM`,
+    );
+  }
+  return files;
+}
+
+function readTlsFile(tls: TlsFiles, part: keyof TlsFiles): Buffer {
+  try {
+    return readFileSync(tls[part]);
+  } catch (error) {
+    throw new SettingsError(
+      `BERTH_TLS_${part.toUpperCase()} (--tls-${part}) cannot be read: ${(error as Error).message}`,
+    );
+  }
 }
 
 /**

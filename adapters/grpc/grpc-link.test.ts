@@ -19,6 +19,13 @@ test("refuses to listen in plain text beyond this machine", async () => {
   await expect(createGrpcAgentListener({ listen: "0.0.0.0:0" })).rejects.toThrow(SettingsError);
 });
 
+test("names the setting whose TLS file is missing or is no PEM", () => {
+  const here = import.meta.filename;
+  const dial = (ca: string) => () => createGrpcDialer({ tls: { ca, cert: here, key: here } });
+  expect(dial("/no/such/ca.pem")).toThrow(/^BERTH_TLS_CA \(--tls-ca\) cannot be read: ENOENT/);
+  expect(dial(here)).toThrow(/^--tls-ca .*grpc-link.test.ts, .* cannot be used \(.*PEM.*\): give/);
+});
+
 test.each([
   ["127.0.0.1:7", true],
   ["localhost:7", true],

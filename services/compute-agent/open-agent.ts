@@ -8,6 +8,7 @@ import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import { createProbes } from "../../runtime/probes.ts";
+import { DATA_DIR, requireDirectory } from "../../runtime/require-directory.ts";
 import type { Service } from "../../runtime/service.ts";
 import { FileJournal } from "./file-journal.ts";
 import { machineBootedAtMs } from "./machine-booted-at.ts";
@@ -28,6 +29,7 @@ export async function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
   surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },
 ): Promise<AgentProcess> {
+  requireDirectory(DATA_DIR, options.dataDir);
   const clock = systemClock;
   const loseConnections = () => agent.loseConnections();
   const { crash } = surroundings;
