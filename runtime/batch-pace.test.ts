@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { BatchPace } from "./batch-pace.ts";
 
-/** The spacings after batches that took this long, one a second. */
-function spacingsAfter(pace: BatchPace, tookMs: readonly number[], fromMs = 0): readonly number[] {
+/** The spacings after batches that took this long, one a second with so many items. */
+function spacingsAfter(pace: BatchPace, tookMs: readonly number[], fromMs = 0, items = 1_000): readonly number[] {
   return tookMs.map((took, index) => {
-    pace.took(took, fromMs + index * 1_000);
+    pace.took(took, fromMs + index * 1_000, items);
     return pace.spacingMsAt(fromMs + index * 1_000);
   });
 }
@@ -71,6 +71,20 @@ test("a database that is as busy as ever, for which no batch was fast, does not 
   spacingsAfter(pace, [1, 1, 1]);
   const grown = Array.from({ length: 300 }, (_, at) => Math.min(50, 2 + at / 6));
   expect(spacingsAfter(pace, grown, 3_000).at(-1)).toBe(150);
+});
+
+test("a slow database that has few items to write is calm, however long its commits always take, and under load it is not", () => {
+  const commits = Array.from({ length: 100 }, (_, at) => 30 + (at % 3));
+  const spacings = (items: number) => {
+    const pace = new BatchPace(10, 60);
+    return commits.map((took, at) => {
+      pace.took(took, at * 50, items);
+      return pace.spacingMsAt(at * 50);
+    });
+  };
+  // 20 and 80 items a second, of which 0.6 and 2.4 come while one batch is written.
+  expect(Math.max(...spacings(1))).toBe(0);
+  expect(spacings(4).at(-1)).toBe(60);
 });
 
 test("after a pause, nothing is known of the database any more, and the first batches do not wait for what was", () => {

@@ -95,6 +95,25 @@ test("a caller that makes one call after the other never waits for the spacing, 
     expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3], [4]]);
   }));
 
+test("items of a few callers wait for no spacing where each commit is slow, only for the batch that is under way", () =>
+  withHeldTime(async (advance) => {
+    const { batches, batcher } = heldBatcher({ maxItems: 10, spacingMs: 10 });
+    for (let round = 0; round < 40; round += 1) {
+      // Two callers, the second of which comes while the first one's commit is under way.
+      const first = batcher.submit(1);
+      await eventuallyInTurns(() => batches.length === 2 * round + 1);
+      const second = batcher.submit(2);
+      advance(30);
+      batches.at(-1)!.end();
+      await first;
+      await eventuallyInTurns(() => batches.length === 2 * round + 2);
+      advance(30);
+      batches.at(-1)!.end();
+      await second;
+      advance(200);
+    }
+  }));
+
 test("a batch starts beside a running one only when enough items wait; otherwise it starts when that one ends", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 10, concurrency: 2, besideItemsMin: 2 });
   const first = batcher.submit(1);

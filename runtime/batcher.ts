@@ -142,7 +142,7 @@ export class Batcher<Item, Result> {
       if (results.length !== batch.length)
         throw new Error(`a batch of ${batch.length} was answered with ${results.length} results`);
       const now = performance.now();
-      this.#pace.took(now - startMs, now);
+      this.#pace.took(now - startMs, now, batch.length);
       for (const [index, entry] of batch.entries()) entry.resolve(results[index] as Result);
     } catch (error) {
       for (const entry of batch) entry.reject(error);
