@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
+import { showExpiry } from "../../adapters/grpc/certificate-expiry.ts";
 import { createGrpcDialer } from "../../adapters/grpc/grpc-dialer.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
@@ -38,8 +39,7 @@ export async function openAgent(
   const { hosts, warnings } = source.look();
   for (const warning of warnings)
     logger.warn({ warning }, "a value of the host is unknown or doubtful, as the warning says");
-  const { agentId, buildLimit, conductors } = options;
-  const { resumeGuests: resumesGuests } = options;
+  const { agentId, buildLimit, conductors, resumeGuests: resumesGuests } = options;
   const tracing = await startTracing({
     service: "berth-compute-agent",
     instance: agentId,
@@ -49,7 +49,9 @@ export async function openAgent(
   const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
   const { consoleListen, consoleAddress: advertised } = options;
   const consoles = consoleListen === null ? null : new ConsoleListener({ clock, listen: consoleListen, advertised });
-  const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
+  const tls = tlsFilesOf(options);
+  const dialer = createGrpcDialer({ tls });
+  showExpiry(tls, { registry, logger, nowMs: clock.now(), isReread: true });
   const agent: ComputeAgent = createComputeAgent(
     { dialer, journal, driver, clock, logger, registry, tracing, consoles, fail },
     {

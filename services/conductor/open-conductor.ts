@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { showExpiry } from "../../adapters/grpc/certificate-expiry.ts";
 import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
@@ -52,7 +53,9 @@ export async function openConductor(
   const tracing = await startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
   const registry = createRegistry({ service: "conductor" });
   const listen = addressText(options.listen);
-  const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });
+  const tls = tlsFilesOf(options);
+  const listener = await createGrpcAgentListener({ listen, tls, plainText: options.plainText });
+  showExpiry(tls, { registry, logger, nowMs: systemClock.now(), isReread: false });
   const { neighbours, ...neighbourClients } = openCellNeighbours(options);
   const conductor = createConductor(
     {

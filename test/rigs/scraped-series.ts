@@ -1,4 +1,5 @@
 import type { Registry } from "prom-client";
+import { registerExpiry } from "../../adapters/grpc/certificate-expiry.ts";
 import { registerFollowerMetrics } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
@@ -39,11 +40,13 @@ const REGISTRIES: Readonly<Record<string, () => Registry>> = {
   conductor: () => {
     const registry = createRegistry({ service: "conductor" });
     new ConductorEvents({ ...own(registry), taskCount: none });
+    registerExpiry(registry, () => null);
     return registry;
   },
   agent: () => {
     const registry = createRegistry({ service: "compute-agent" });
     new AgentEvents({ ...own(registry), tracing: noTracing, fail: none, guestCount: none });
+    registerExpiry(registry, () => null);
     return registry;
   },
 };
