@@ -1,5 +1,6 @@
+import { readCellEvents } from "../../../adapters/nats/read-cell-events.ts";
 import { cellEventsForSchedulers, cellStreams } from "../../../adapters/nats/streams.ts";
-import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
+import { EventKind } from "../../../proto/gen/berth/cell.ts";
 import type { BusMessage, Subscription } from "../../../runtime/bus.ts";
 import { unlessAborted } from "../../../runtime/unless-aborted.ts";
 import type { SchedulerEvents } from "../events.ts";
@@ -84,7 +85,7 @@ export class CellEvents {
    */
   async #take(message: BusMessage): Promise<void> {
     const { source } = this.#cell;
-    const told = eventsOf(message.data).filter(({ kind }) => COUNTED.has(kind));
+    const told = (readCellEvents(message.data) ?? []).filter(({ kind }) => COUNTED.has(kind));
     try {
       if (!told.every(({ host }) => this.#has(host))) await source.waitUntilSeen(SEEN_DEADLINE_MS);
     } catch {
@@ -101,15 +102,5 @@ export class CellEvents {
 
   #has(host: string): boolean {
     return this.#cell.view.hosts.slotOf(host) >= 0;
-  }
-}
-
-/** Returns no events for a message that cannot be decoded. */
-function eventsOf(data: Uint8Array): readonly CellEvent[] {
-  try {
-    const first = CellEvent.decode(data);
-    return [first, ...first.more];
-  } catch {
-    return [];
   }
 }

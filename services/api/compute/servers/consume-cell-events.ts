@@ -1,5 +1,6 @@
+import { readCellEvents } from "../../../../adapters/nats/read-cell-events.ts";
 import { cellEventsForApi } from "../../../../adapters/nats/streams.ts";
-import { CellEvent, EventKind } from "../../../../proto/gen/berth/cell.ts";
+import { type CellEvent, EventKind } from "../../../../proto/gen/berth/cell.ts";
 import type { BusMessage, Subscription } from "../../../../runtime/bus.ts";
 import type { ApiEvents } from "../../events.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
@@ -19,7 +20,7 @@ export function consumeCellEvents(
   deps: { readonly marker: DeletionMarker; readonly events: ApiEvents },
 ): Promise<Subscription> {
   return cell.bus.consume(cellEventsForApi, { maxInFlight: IN_FLIGHT_MAX }, (message) => {
-    const events = eventsOf(message.data);
+    const events = readCellEvents(message.data);
     const deleted = events?.filter(({ kind }) => kind === EventKind.EVENT_KIND_SERVER_DELETED) ?? [];
     // An invalid uuid would make the write fail for its whole batch, again and again.
     const valid = deleted.filter(({ serverUuid }) => canonicalUuid(serverUuid) !== null);
@@ -48,14 +49,4 @@ function noteEnds(
       message.retry(RETRY_MS);
     },
   );
-}
-
-/** Returns null for a message that cannot be decoded, which a redelivery would not change. */
-function eventsOf(data: Uint8Array): readonly CellEvent[] | null {
-  try {
-    const first = CellEvent.decode(data);
-    return [first, ...first.more];
-  } catch {
-    return null;
-  }
 }
