@@ -23,6 +23,7 @@ import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-sett
 import { PostgresSharedKeyStore } from "../../adapters/postgres/api/postgres-shared-key-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
+import { endPool } from "../../adapters/postgres/client/end-pool.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import {
@@ -171,7 +172,7 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   if (natsUrl === null)
     throw new Error(`cell ${name} has no NATS URL: give it one with \`berth cell add ${name} --nats-url …\``);
   const pool = openPool(databaseUrl, `cell ${name}`, logger);
-  closers.push(() => pool.end());
+  closers.push(() => endPool(pool));
   const view = new LedgerView();
   const facts = new LiveCellFacts(name, view);
   const follower = new LedgerFollower({

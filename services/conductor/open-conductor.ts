@@ -7,6 +7,7 @@ import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts"
 import { NEUTRON, NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { endPool } from "../../adapters/postgres/client/end-pool.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
@@ -17,16 +18,12 @@ import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { addressText } from "../../runtime/address-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import { Patience } from "../../runtime/patience.ts";
 import { createProbes } from "../../runtime/probes.ts";
 import type { Service } from "../../runtime/service.ts";
 import { createConductor } from "./service.ts";
 import { type ConductorOptions, conductorSettings } from "./settings.ts";
-
-/** How long a close waits for statements that the database has not answered. */
-const POOL_END_MS = 500;
 
 /** A conductor with its real adapters and its probes, all of which it owns. */
 export interface ConductorProcess extends Service {
@@ -89,8 +86,7 @@ export async function openConductor(
       await conductor.close();
       await Promise.all([probes.close(), bus.close(), tracing.close()]);
       await neighbours?.close();
-      // Connections whose statements a silent database does not answer end with the process.
-      await withDeadline(pool.end(), POOL_END_MS, "ending the connections to the database").catch(() => {});
+      await endPool(pool);
     }),
   };
 }

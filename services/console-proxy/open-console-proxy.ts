@@ -1,4 +1,5 @@
 import { PostgresConsoleTokenStore } from "../../adapters/postgres/api/postgres-console-token-store.ts";
+import { endPool } from "../../adapters/postgres/client/end-pool.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -34,7 +35,7 @@ export function openConsoleProxy({ settings, logger }: ServiceContext<ConsolePro
     close: closeOnce(async () => {
       await proxy.close();
       await probes.close();
-      await pool.end();
+      await endPool(pool);
     }),
   };
 }

@@ -11,6 +11,7 @@ import { PostgresReservationStore } from "../../adapters/postgres/api/postgres-r
 import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../../adapters/postgres/api/postgres-settings-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
+import { endPool } from "../../adapters/postgres/client/end-pool.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import {
@@ -203,7 +204,7 @@ function openSchedulerCell(
       followers.splice(followers.indexOf(watched), 1);
       await Promise.all([follower.close(), bus.close()]);
       cellBuses.delete(bus);
-      await pool.end();
+      await endPool(pool);
     },
   };
 }

@@ -22,6 +22,7 @@ import type {
 import type { UserChanges } from "../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
+import { endPool } from "../client/end-pool.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { acceptRequests, acceptWithinLimits } from "./accept-requests.ts";
 import { markArrived, readUnarrived, takeLost } from "./arrivals.ts";
@@ -197,6 +198,6 @@ export class PostgresApiStore implements ApiStore {
   }
 
   async close(): Promise<void> {
-    if (!this.#pool.ended) await this.#pool.end();
+    await endPool(this.#pool);
   }
 }

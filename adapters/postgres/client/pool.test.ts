@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
+import { endPool } from "./end-pool.ts";
 import { createPool } from "./pool.ts";
 
 let database: TestDatabase;
@@ -55,3 +56,27 @@ test.runIf(process.platform === "linux")(
     }
   },
 );
+
+test("a service that closes does not wait for a statement that the database does not answer", async () => {
+  const pool = createPool({ url: database.url, applicationName: "held" });
+  const holder = createPool({ url: database.url, applicationName: "holder" });
+  const client = await holder.connect();
+  try {
+    await client.query("begin; lock table hosts");
+    const held = pool.query("select from hosts").then(() => "answered");
+    await eventually("the statement to wait", async () => {
+      const waiting = "select from pg_stat_activity where application_name = 'held' and wait_event_type = 'Lock'";
+      return ((await holder.query(waiting)).rowCount ?? 0) > 0;
+    });
+    await endPool(pool);
+    await endPool(pool);
+    expect(await Promise.race([held, "open"])).toBe("open");
+    // The connection ends with its statement.
+    await client.query("rollback");
+    expect(await held).toBe("answered");
+    await eventually("the connection to end", () => pool.totalCount === 0);
+  } finally {
+    client.release();
+    await holder.end();
+  }
+});

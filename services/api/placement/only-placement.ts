@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { readCellRecords } from "../../../adapters/postgres/api/cell-records.ts";
 import { PostgresCellArbiter } from "../../../adapters/postgres/api/postgres-cell-arbiter.ts";
 import { ensureDatabase } from "../../../adapters/postgres/client/databases.ts";
+import { endPool } from "../../../adapters/postgres/client/end-pool.ts";
 import { openLoggedPool } from "../../../adapters/postgres/client/logged-pool.ts";
 import { createPool } from "../../../adapters/postgres/client/pool.ts";
 import { isUnavailable } from "../../../adapters/postgres/client/run-stored.ts";
@@ -125,7 +126,7 @@ function openArbiter(databaseUrl: string | null, logger: Logger, closers: Closer
   if (databaseUrl === null) return null;
   const about = { applicationName: "berth placement", what: "API database", connectionsMax: 4 };
   const pool = openLoggedPool({ url: databaseUrl, ...about, logger });
-  closers.push(() => pool.end());
+  closers.push(() => endPool(pool));
   return new PostgresCellArbiter(pool);
 }
 
@@ -140,7 +141,7 @@ function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {
         "a connection to the cell's database was lost; the pool opens another one when it is needed",
       ),
   });
-  closers.push(() => pool.end());
+  closers.push(() => endPool(pool));
   const view = new LedgerView();
   const follower = new LedgerFollower({
     cell: database.cell,
