@@ -19,6 +19,9 @@ import type { SimProcess } from "./sim-process.ts";
 import { type DriverHabits, type SlowCalls, slowDriver } from "./slow-driver.ts";
 import type { World } from "./world.ts";
 
+/** What hosts may lose. */
+export type HostLoss = "loseGuest" | "loseDisk" | "loseJournal";
+
 /** Hosts, their hypervisor and the disk of their agent: everything that survives the agent's process. */
 export class SimHosts {
   /** Name of the agent that carries them. */
@@ -109,8 +112,14 @@ export class SimHosts {
   loseDisk(): readonly string[] {
     const guests = this.#driver.guests();
     for (const guest of guests) this.#lose(guest);
-    this.#disk.records = [];
+    this.loseJournal();
     return guests.map(({ serverUuid }) => serverUuid);
+  }
+
+  /** Loses the journal of the agent, whose process has ended. The guests go on, so no server has lost its guest. */
+  loseJournal(): readonly string[] {
+    this.#disk.records = [];
+    return [];
   }
 
   /** The agent does not hear of it. Some hosts refuse a few times to destroy a guest. */
@@ -170,6 +179,15 @@ export class SimHosts {
     await this.#agent.start();
   }
 
+  /** Some hypervisors cannot list their guests now, or do not answer at all. */
+  async #listed<Guests>(list: () => Promise<Guests>): Promise<Guests> {
+    const share = this.#habits.unlistedShare ?? 0;
+    const draw = share === 0 ? 1 : this.#random();
+    if (draw < share / 5) return new Promise(() => undefined);
+    if (draw < share) throw new Error("the hypervisor does not answer");
+    return list();
+  }
+
   #replacing(hypervisor: Driver): Driver["changeVolume"] {
     return async (guest, volume, step, signal) => {
       await hypervisor.changeVolume(guest, volume, step, signal);
@@ -187,12 +205,9 @@ export class SimHosts {
       world.started(serverUuid);
       world.onActed(this.name);
     };
+    const begin: Driver["start"] = (guest, signal) => this.#refused.over(guest, () => hypervisor.start(guest, signal));
     const told: SlowCalls = {
-      start: (guest, signal) =>
-        started(
-          guest,
-          this.#refused.over(guest, () => hypervisor.start(guest, signal)),
-        ),
+      start: (guest, signal) => started(guest, begin(guest, signal)),
       power: (guest, verb, signal, interfaces) => started(guest, hypervisor.power(guest, verb, signal, interfaces)),
       rescue: (guest, image, signal) => started(guest, hypervisor.rescue(guest, image, signal)),
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
@@ -218,6 +233,7 @@ export class SimHosts {
       capabilities: hypervisor.capabilities,
       traits: hypervisor.traits,
       watch: (onChanged) => hypervisor.watch((guest) => process.alive && onChanged(guest)),
+      hostedGuests: (hosts) => whileAlive(() => this.#listed(() => hypervisor.hostedGuests(hosts, []))),
       adopt: () => whileAlive(async () => {}),
       powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),
       prepare: (order, control) =>

@@ -12,6 +12,8 @@ export interface DriverHabits {
   readonly lostShare: number;
   /** Share of the guests that cannot start for some time although they lack nothing that another one was to hand over (`RefusedStarts`); none by default. */
   readonly refusedStartShare?: number;
+  /** Share of the lists of all guests that fail, some of them by never coming; none by default. */
+  readonly unlistedShare?: number;
   /** Share of the calls that run to their end although they are told to stop. */
   readonly deafShare: number;
 }

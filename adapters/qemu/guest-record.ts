@@ -7,7 +7,8 @@ import { QemuError } from "./qemu-error.ts";
 import type { MachineKernel, VirtualMachine } from "./virtual-machine.ts";
 import type { GuestVolume } from "./volume-places.ts";
 
-const FILE = "guest.json";
+/** The name of a guest's record in its directory. */
+export const RECORD_FILE = "guest.json";
 const VERSION = 1;
 
 /** The record that is stored beside a guest's disks, so that the guest can outlive its agent. */
@@ -20,6 +21,8 @@ export interface GuestRecord {
   readonly pinning?: GuestPinning | undefined;
   /** The SHA-512 of the image below the first disk; empty for a disk that began blank. */
   readonly baseSha512: string;
+  /** Whether the guest is still being built, or its build was broken off. Absent for one that is whole, and for each of an older version. */
+  readonly isUnfinished?: boolean | undefined;
   /** Whether the guest ever ran on this host. It is set before the guest is started. */
   readonly hasRun: boolean;
   /**
@@ -59,7 +62,7 @@ const SPARE_BYTES = 16_384;
  * may carry out much later.
  */
 export async function writeGuestRecord(dir: string, record: GuestRecord): Promise<void> {
-  const path = join(dir, FILE);
+  const path = join(dir, RECORD_FILE);
   const spare = `${path}.new`;
   const own = () => `${path}.${randomUUID()}.new`;
   const text = Buffer.from(`${JSON.stringify({ version: VERSION, ...record }, null, 2)}\n`);
@@ -103,12 +106,12 @@ export async function removeUnfinishedRecords(dir: string): Promise<void> {
 
 /** Removes the record of a guest that is being destroyed. */
 export async function removeGuestRecord(dir: string): Promise<void> {
-  await rm(join(dir, FILE), { force: true });
+  await rm(join(dir, RECORD_FILE), { force: true });
 }
 
 /** Resolves with null when the directory has no record. Rejects with a QemuError when it has one that cannot be read, or not by this version. */
 export async function loadGuestRecord(dir: string): Promise<GuestRecord | null> {
-  const text = await readFile(join(dir, FILE), "utf8").catch((error: unknown) => nullIfAbsent(dir, error));
+  const text = await readFile(join(dir, RECORD_FILE), "utf8").catch((error: unknown) => nullIfAbsent(dir, error));
   return text === null ? null : recordIn(dir, text);
 }
 
@@ -116,7 +119,7 @@ export async function loadGuestRecord(dir: string): Promise<GuestRecord | null> 
  * The record as `loadGuestRecord` finds it, or null when it is missing or damaged, and will stay so. Rejects with a QemuError when it cannot be read now: it may say more the next time.
  */
 export async function loadRecordUnlessDamaged(dir: string): Promise<GuestRecord | null> {
-  const text = await readFile(join(dir, FILE), "utf8").catch((error: NodeJS.ErrnoException) =>
+  const text = await readFile(join(dir, RECORD_FILE), "utf8").catch((error: NodeJS.ErrnoException) =>
     NO_FILES.includes(error.code ?? "") ? null : nullIfAbsent(dir, error),
   );
   try {
@@ -135,7 +138,7 @@ const NO_FILES: readonly string[] = ["EISDIR", "ENOTDIR"];
 export function readGuestRecord(dir: string): GuestRecord | null {
   let text: string;
   try {
-    text = readFileSync(join(dir, FILE), "utf8");
+    text = readFileSync(join(dir, RECORD_FILE), "utf8");
   } catch (error) {
     return nullIfAbsent(dir, error);
   }
@@ -145,7 +148,7 @@ export function readGuestRecord(dir: string): GuestRecord | null {
 function nullIfAbsent(dir: string, error: unknown): null {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return null;
-  throw new QemuError("storage", `${join(dir, FILE)} cannot be read: ${message}`, { cause: error });
+  throw new QemuError("storage", `${join(dir, RECORD_FILE)} cannot be read: ${message}`, { cause: error });
 }
 
 function recordIn(dir: string, text: string): GuestRecord {
@@ -153,9 +156,12 @@ function recordIn(dir: string, text: string): GuestRecord {
     const { version, ...record } = JSON.parse(text) as GuestRecord & { readonly version: number };
     if (version === VERSION && typeof record.machine.name === "string") return record;
   } catch (error) {
-    throw new QemuError("storage", `${join(dir, FILE)} is damaged, so the guest that it describes is unknown`, {
+    throw new QemuError("storage", `${join(dir, RECORD_FILE)} is damaged, so the guest that it describes is unknown`, {
       cause: error,
     });
   }
-  throw new QemuError("storage", `${join(dir, FILE)} was written by a version of Berth that this one cannot read`);
+  throw new QemuError(
+    "storage",
+    `${join(dir, RECORD_FILE)} was written by a version of Berth that this one cannot read`,
+  );
 }

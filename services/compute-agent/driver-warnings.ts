@@ -34,6 +34,11 @@ export function driverWarnings(logger: Logger) {
         { path, err: error },
         "the virtual functions that network cards were told of cannot be noted in a file; after its next start the agent may leave the addresses of guests that are gone on a card, or clear what you have set meanwhile: make room on the file system, or give the agent's user the right to write there. It is tried again every minute",
       ),
+    onDamagedRecord: (dir: string) =>
+      logger.error(
+        { dir },
+        "the record of a guest is damaged, so nobody knows whose guest it is, and no order reaches it: restore the directory's guest.json, or end the guest's QEMU and remove the directory, and start the agent again",
+      ),
     onUnknown: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
       logger.warn(
         { host, serverUuid, attemptId, err: error },

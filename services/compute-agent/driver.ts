@@ -148,6 +148,17 @@ export type AdoptedGuest = GuestName & {
   readonly volumes?: readonly ServerVolume[];
 };
 
+/**
+ * A guest that exists on a host, as its driver knows it without the agent's journal. `half-built`: its `prepare` has not ended. `prepared`: it has never run here, and `listensAt` is the
+ * address that `prepare` answered with, as long as the guest waits there. `has-run`: it was told to run here at least once, whether or not it runs now.
+ */
+export interface HostedGuest extends GuestName {
+  readonly stage: "half-built" | "prepared" | "has-run";
+  readonly listensAt?: string;
+  /** The volumes that are connected to it, or that it has from its next start. */
+  readonly volumeIds: readonly string[];
+}
+
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
 
@@ -173,7 +184,12 @@ export interface Driver {
    */
   watch(onChanged: (guest: GuestName) => void): void;
   /**
-   * Called once, before all calls but `watch`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
+   * All guests that exist on these hosts, whoever recorded them. Called before `adopt`. Rejects if the driver cannot tell now: a guest that is missing here counts as one that does not
+   * exist. The driver need not look at the known guests, and may leave them out. A guest whose description is damaged for good is left out, too, with a warning.
+   */
+  hostedGuests(hosts: ReadonlySet<string>, known: readonly GuestName[]): Promise<readonly HostedGuest[]>;
+  /**
+   * Called once, before all calls but `watch` and `hostedGuests`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
    * process began on them may still be going on, or the guest's next order waits for its end: the agent has no heartbeats before. The lost guests were half built, or their removal was not finished: `destroy` is called for each
    * of them later.
    */

@@ -70,6 +70,34 @@ export class AgentEvents {
     this.#logger.warn({ count: guests.length, servers }, `guests were removed, ${why} them`);
   }
 
+  /** All in one line: a host may have hundreds. */
+  guestsTakenOver(guests: readonly GuestName[]): void {
+    if (guests.length === 0) return;
+    this.#metrics.takenOver.inc(guests.length);
+    for (const guest of guests)
+      this.#logger.debug(nameOf(guest), "the agent has taken over a guest that its journal does not know");
+    const servers = guests.slice(0, INTERRUPTED_SHOWN).map(({ serverUuid }) => serverUuid);
+    this.#logger.warn(
+      { count: guests.length, servers },
+      "the agent has taken over guests that its journal does not know, because the journal was lost or is an old copy; the cell decides about them as about all others",
+    );
+  }
+
+  /** The agent's journal may be lost. Logged for each try. */
+  waitsForDriver(reason: string): void {
+    this.#logger.error(
+      { reason },
+      "the driver cannot tell which guests exist, and the agent's journal is new, so the agent does not connect before it knows them: see why the driver does not answer",
+    );
+  }
+
+  goesByJournal(reason: string): void {
+    this.#logger.warn(
+      { reason },
+      "the driver cannot tell which guests exist, so the agent goes by its journal: if that is an old copy, start the agent again when the driver answers",
+    );
+  }
+
   adoptFailed(reason: string): void {
     this.#logger.error({ reason }, "the driver could not take over the guests of the agent's previous process");
   }
@@ -206,6 +234,11 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
     stuck: new Counter({
       name: "berth_agent_stuck_calls_total",
       help: "calls that the driver continued for more than 10 s after they were aborted",
+      registers,
+    }),
+    takenOver: new Counter({
+      name: "berth_agent_guests_taken_over_total",
+      help: "guests that the agent has found on its hosts at its start, and that its journal did not know",
       registers,
     }),
     treeChanges: new Counter({

@@ -11,6 +11,7 @@ import type {
   DriverCapability,
   FoundPower,
   HandOffOrder,
+  HostedGuest,
   PrepareControl,
   PrepareOrder,
   PrepareOutcome,
@@ -19,7 +20,7 @@ import { FakeConsoles } from "./fake-consoles.ts";
 import { allPorts, devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
 import type { FakeDriverOptions } from "./fake-driver-options.ts";
 import { failureOf } from "./fake-failure.ts";
-import { type FakeGuest, type StoredGuest, shownGuest } from "./fake-guest.ts";
+import { type FakeGuest, hostedAmong, type StoredGuest, shownGuest } from "./fake-guest.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { BOOTED_FROM, type FakePower, POWER_AFTER, REFUSED_IN_RESCUE, withoutPower } from "./fake-power.ts";
 import { progressAt } from "./fake-progress.ts";
@@ -43,8 +44,6 @@ import {
 } from "./fake-volume-files.ts";
 import type { GuestName } from "./journal.ts";
 import { leftBuild } from "./left-build.ts";
-
-const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
@@ -101,13 +100,18 @@ export class FakeDriver implements Driver {
     for (const guest of this.#guests.values()) this.#setPower(guest, withoutPower(guest.power));
   }
 
+  async hostedGuests(hosts: ReadonlySet<string>): Promise<readonly HostedGuest[]> {
+    return hostedAmong(this.#guests.values(), hosts);
+  }
+
   async adopt(guests: readonly AdoptedGuest[], lost: readonly GuestName[] = []): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
-      const power = state === "prepared" ? "stopped" : isDown ? withoutPower(state) : state;
-      const { files = {} } = this.#guests.get(keyOf(guest)) ?? {};
-      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes), files });
+      const { files = {}, listensAt, power: present = state } = this.#guests.get(keyOf(guest)) ?? {};
+      const power = present === "prepared" ? "stopped" : isDown ? withoutPower(present) : present;
+      const kept = { files, ...(state === "prepared" ? listensAt !== undefined && { listensAt } : { hasRun: true }) };
+      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes), ...kept });
       this.#options.nodes?.powered(guest, runsNow(power));
     }
     this.#options.nodes?.adopt(guests, lost);
@@ -134,18 +138,14 @@ export class FakeDriver implements Driver {
     const outcome = fakeOutcomeOf(script, { nth, attemptId, seed: this.#options.seed });
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
+    const listening = order.movedFrom === null ? {} : { listensAt: addressOf(host, attemptId) };
     if (outcome === "prepared" || outcome === "lie") {
       this.#guests.set(keyOf(order), {
-        host,
-        serverUuid,
-        attemptId,
-        power: "stopped",
-        ...devicesOf(order),
+        ...{ host, serverUuid, attemptId, power: "stopped", ...devicesOf(order), ...listening },
         files: filesOfVolumes(order.server.volumes, this.#share),
       });
     }
-    if (outcome !== "prepared") return failureOf(outcome, script);
-    return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
+    return outcome === "prepared" ? { kind: "prepared", ...listening } : failureOf(outcome, script);
   }
 
   async start(guest: GuestName, signal: AbortSignal): Promise<void> {
@@ -301,7 +301,8 @@ export class FakeDriver implements Driver {
     const begins = runsNow(power) && !runsNow(found.power) && found.power !== "paused";
     const files = begins ? (nextFiles ?? kept.files) : kept.files;
     const next = { ...(nextFiles && !begins && { nextFiles }), ...replacementsWith(power, kept) };
-    this.#guests.set(keyOf(name), { ...kept, power, ...(files && { files }), ...next });
+    const ran = power === "stopped" ? {} : { hasRun: true, listensAt: undefined };
+    this.#guests.set(keyOf(name), { ...kept, power, ...(files && { files }), ...next, ...ran });
     if (begins) this.#open(name, {}, files);
     this.#options.nodes?.powered(name, runsNow(power));
     if (!runsNow(power) && power !== "paused") this.#consoles.end(name);

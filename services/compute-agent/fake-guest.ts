@@ -1,5 +1,6 @@
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
+import type { HostedGuest } from "./driver.ts";
 import type { FakePower } from "./fake-power.ts";
 import type { FakeReplacements } from "./fake-replacements.ts";
 import type { FakeFiles } from "./fake-volume-files.ts";
@@ -29,6 +30,10 @@ export type StoredGuest = Omit<FakeGuest, "running" | "rescued" | "justEnded"> &
   readonly power: FakePower;
   readonly endedAtMs?: number;
   readonly vcpus?: number;
+  /** Where it waits for another guest, until it runs or is paused. */
+  readonly listensAt?: string | undefined;
+  /** Whether it was ever told to run. */
+  readonly hasRun?: boolean;
   /** The files that it has from its next start. */
   readonly nextFiles?: FakeFiles;
 };
@@ -45,6 +50,8 @@ export function shownGuest(guest: StoredGuest, nowMs: number): FakeGuest {
     interfaces = [],
     devices = [],
     vcpus: _,
+    listensAt: _at,
+    hasRun: _ran,
     nextFiles: _next,
     ...name
   } = guest;
@@ -59,4 +66,16 @@ export function shownGuest(guest: StoredGuest, nowMs: number): FakeGuest {
     ...(interfaces.length > 0 ? { interfaces } : {}),
     ...(devices.length > 0 ? { devices } : {}),
   };
+}
+
+/** The guests of these hosts, as the driver describes them to an agent that may not know them. */
+export function hostedAmong(guests: Iterable<StoredGuest>, hosts: ReadonlySet<string>): readonly HostedGuest[] {
+  return [...guests].flatMap(({ host, serverUuid, attemptId, hasRun = false, listensAt, volumes = [] }) =>
+    hosts.has(host)
+      ? {
+          ...{ host, serverUuid, attemptId, volumeIds: volumes },
+          ...(hasRun ? { stage: "has-run" } : { stage: "prepared", ...(listensAt !== undefined && { listensAt }) }),
+        }
+      : [],
+  );
 }

@@ -265,8 +265,8 @@ function damaged(path: string, at: { readonly line: number; readonly start: numb
   const { line, start, isLast } = at;
   const cut = `truncate --size=${start} ${path}`;
   const remedy = isLast
-    ? `to continue without that line, run "${cut}": the agent then forgets its last actions, and does not know the guests that were built last`
-    : "restore the file, or move it away to start with an empty one: the agent then does not know the guests that still exist on the hosts";
+    ? `to continue without that line, run "${cut}": the agent then forgets its last actions, and takes over the guests that were built last`
+    : "move the file away to start with an empty one: the agent then takes over the guests that its driver finds on the hosts";
   return new JournalError(
     "corrupt",
     `line ${line} of the journal ${path} was written completely and is now damaged; ${remedy}`,

@@ -24,8 +24,8 @@ interface Host {
 }
 
 /**
- * Why a guest could not be handed over: a GuestMissingError if the driver says that the guest is not on the host, and otherwise `error`. An agent that has lost its journal knows none of the
- * host's guests, and a guest may be lost although the journal knows it, so only the driver's word counts. A driver that does not answer has said nothing. A guest that was destroyed by order, also during the
+ * Why a guest could not be handed over: a GuestMissingError if the driver says that the guest is not on the host, and otherwise `error`. A guest may be on the host although the journal does not know it,
+ * or be lost although it does, so only the driver's word counts. A driver that does not answer has said nothing. A guest that was destroyed by order, also during the
  * look, is not lost.
  */
 export async function whyNotHandedOver(

@@ -24,7 +24,8 @@ async function linesAfter(building: number, fault: Error | null = null): Promise
   };
   const deps = {
     store: { all: () => guests, isBuried: () => false, record },
-    driver: { adopt: async () => {} },
+    driver: { adopt: async () => {}, hostedGuests: async () => [] },
+    ...{ hosts: [], signal: new AbortController().signal },
     remover: { remove: async () => null },
     observer: { correctAtStart: async () => {} },
     ...{ clock: new ManualClock(), events },

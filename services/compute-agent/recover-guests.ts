@@ -8,6 +8,7 @@ import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import type { GuestName } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
+import { takeOverGuests } from "./take-over-guests.ts";
 
 type KeptGuest = GuestEntry & { readonly state: KeptState };
 
@@ -21,19 +22,23 @@ export const INTERRUPTED = {
 const REMOVALS_MS = 2_000;
 
 /**
- * Recovers after a restart. The guests that outlived the agent's last process are passed to the driver and recorded in the state that the
+ * Recovers after a restart. Guests that the journal does not know are taken over first (`takeOverGuests`). The guests that outlived the agent's last process are passed to the driver and recorded in the state that the
  * driver finds. Then guests that were half built or already destroyed by order are removed. Returns the guests that the driver has failed to
  * remove, or has not removed yet, because the agent must start for its other guests even so. A removal that takes longer goes on.
  */
 export async function recoverGuests(deps: {
   readonly store: GuestStore;
   readonly driver: Driver;
+  readonly hosts: readonly string[];
   readonly remover: GuestRemover;
   readonly observer: GuestObserver;
   readonly clock: Clock;
   readonly events: AgentEvents;
+  /** Raised when the agent is closed. */
+  readonly signal: AbortSignal;
 }): Promise<readonly GuestName[]> {
   const { store, driver, remover, observer, clock, events } = deps;
+  await takeOverGuests(deps);
   const guests = store.all().filter((entry) => entry.state !== "failed");
   const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
   const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];

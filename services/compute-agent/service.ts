@@ -73,11 +73,12 @@ export interface ComputeAgent extends Service {
 }
 
 /**
- * One process that carries hosts. `start` resolves when the guests of the last process are known again and conductors are being dialled.
+ * One process that carries hosts. `start` resolves when the guests of the last process are known again, which may wait for the driver if the journal was lost, and conductors are being dialled.
  * `ready` becomes true later.
  */
 export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgentSettings): ComputeAgent {
   let running: RunningAgent | null = null;
+  const closing = new AbortController();
   const guests = () => running?.store.all().filter((entry) => entry.state !== "failed") ?? [];
   const events = new AgentEvents({
     logger: deps.logger,
@@ -100,23 +101,29 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       const remover = new GuestRemover({ chains, driver, clock, events });
       const observer = new GuestObserver({ store, chains, driver, clock, events, settings });
       driver.watch((guest) => void observer.changed(guest).catch((error) => events.journalFailed(error)));
-      const left = await recoverGuests({ store, driver, remover, observer, clock, events });
+      const hosts = settings.hosts.map(({ name }) => name);
+      const recovering = { store, driver, hosts, remover, observer, clock, events, signal: closing.signal };
+      const left = await recoverGuests(recovering).catch(async (error: unknown) => {
+        if (closing.signal.aborted) await store.close();
+        throw error;
+      });
       running = assemble(deps, settings, { store, chains, remover, observer, events });
       for (const name of left) running.builder.retain(name, INTERRUPTED);
       running.links.start();
       running.watcher.start();
     },
     async close() {
-      const closing = running;
+      closing.abort(new Error("the agent was closed before its driver had listed its guests"));
+      const ending = running;
       running = null;
-      if (closing === null) return;
-      closing.watcher.stop();
-      closing.trees.stop();
-      await closing.links.close();
+      if (ending === null) return;
+      ending.watcher.stop();
+      ending.trees.stop();
+      await ending.links.close();
       // The journal closes first. Builds that end now stay in it as interrupted, and the next process cleans them up.
-      await closing.store.close();
-      closing.builder.cancelAll();
-      closing.observer.close();
+      await ending.store.close();
+      ending.builder.cancelAll();
+      ending.observer.close();
     },
   };
 }

@@ -121,7 +121,9 @@ test("the missing guests of a host are counted at each comparison, but logged tw
 });
 
 test("counts unknown guests that wait for their turn until they are gone or their host is lost", async () => {
-  const { registry, comparer, sent, connection: bare } = setUp(0);
+  const { registry, store, comparer, sent, connection: bare } = setUp(0);
+  const incarnation = await store.incarnation();
+  await store.noteCompared(["host-0", "host-1"].map((host) => ({ host, incarnation })));
   const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
   const connection = { ...bare, hosts: new Map([["host-0", state]]) };
   const waiting = async () =>

@@ -4,6 +4,7 @@ import type { Driver } from "../../services/compute-agent/driver.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { driverConsoleContract } from "./driver-console.contract.ts";
 import { driverDevicesContract } from "./driver-devices.contract.ts";
+import { driverHostedContract } from "./driver-hosted.contract.ts";
 import { driverPausedMovesContract } from "./driver-paused-moves.contract.ts";
 import { DriverScene, type DriverSubject, requireLive } from "./driver-scene.ts";
 
@@ -230,6 +231,7 @@ export function driverContract(
     });
 
     driverDevicesContract(opened);
+    driverHostedContract(opened);
 
     test("knows a rescued guest after a restart of the agent, and does nothing to it that needs the server itself", async ({
       skip,

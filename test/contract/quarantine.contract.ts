@@ -75,12 +75,8 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     test("lets known guests be destroyed, and reports unknown ones", async () => {
       const incarnation = await same();
       const failed = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/0`, incarnation });
-      expect(await kinds(failed, stranger({ incarnation }), stranger(), stranger({ attemptId: "nonsense" }))).toEqual([
-        "destroy",
-        "unknown",
-        "unknown",
-        "unknown",
-      ]);
+      const nonsense = stranger({ attemptId: "nonsense", incarnation });
+      expect(await kinds(failed, stranger({ incarnation }), nonsense)).toEqual(["destroy", "unknown", "unknown"]);
       expect(await subject.quarantine.quarantined()).toEqual([]);
       expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
     });
@@ -113,6 +109,20 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       ]);
       // The operator's setting for the host stands.
       expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
+    });
+
+    test("goes by its own comparisons of the host where the agent has lost its journal, and keeps unknown guests if there was none", async () => {
+      const known = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/0` });
+      await cell.noteCompared([{ host: "host-1", incarnation: await same() }]);
+      expect(await kinds(known, stranger())).toEqual(["destroy", "unknown"]);
+      await subject.quarantine.renewIncarnation();
+      expect(await cell.judgeGuests([known, stranger(), stranger({ host: "host-2" })])).toEqual([
+        { kind: "destroy", reason: null },
+        { kind: "quarantined", reason: expect.stringContaining("was never compared with its host") },
+        { kind: "quarantined", reason: expect.stringContaining("does not know its server") },
+      ]);
+      await cell.noteCompared([{ host: "host-1", incarnation: await same() }]);
+      expect(await kinds(stranger(), stranger({ attemptId: "another/0" }))).toEqual(["quarantined", "unknown"]);
     });
 
     test("disables a host that reports only later", async () => {

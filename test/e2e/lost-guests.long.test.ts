@@ -51,6 +51,28 @@ describe.skipIf(skipped !== null)(`lost guests${skipped === null ? "" : ` (skipp
     await cloud.expectCleanAudit();
   });
 
+  test("an agent whose journal was removed takes over the guests that run, and their servers can be stopped, rebuilt and deleted", async () => {
+    const [stopped, rebuilt, deleted] = [await booted(), await booted(), await booted()];
+    const qemus = () => [stopped, rebuilt, deleted].map(({ dir }) => findRunningQemu(dir)?.pid);
+    const before = qemus();
+    await agent().kill();
+    rmSync(agent().journal);
+    await agent().start();
+    await cell.hostsUp();
+    expect(qemus()).toEqual(before);
+    await cloud.expectCleanAudit();
+    await cloud.compute.changed(stopped.id, "os-stop", "SHUTOFF");
+    await rebuild(rebuilt.id, "ACTIVE");
+    await ticking(rebuilt.id);
+    await cloud.compute.delete(deleted.id);
+    await cloud.compute.gone([deleted.id]);
+    expect(qemus()).toEqual([undefined, undefined, undefined]);
+    expect(guests(deleted.id)).toEqual([]);
+    await cloud.expectCleanAudit();
+    await cloud.compute.changed(stopped.id, "os-start", "ACTIVE");
+    await ticking(stopped.id);
+  });
+
   test("a server is rebuilt whose guest somebody has removed while it ran, and its QEMU ends", async () => {
     const { id, dir } = await booted();
     removeDir(dir);

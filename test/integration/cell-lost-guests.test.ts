@@ -117,23 +117,6 @@ test("a rebuild whose new guest does not start leaves the server in ERROR with i
   expect(existing()).toEqual(["host-0"]);
 });
 
-test("an agent that knows nothing of a guest that still runs is not believed, and no second guest starts beside it", async () => {
-  await start();
-  const { driver } = agent;
-  await agent.agent.close();
-  const guest = guestOf((await cell.server(1)).attemptId);
-  // The hypervisor has the guest, and the agent has lost its journal.
-  await startAgent({ records: [] }, {}, (own) => {
-    void own.adopt([{ ...guest, state: "running" }]);
-    return own;
-  });
-  cell.forget(driver);
-  const after = await rebuilt();
-  expect(after).toMatchObject({ status: "ERROR", host: "host-0", attemptId: guest.attemptId });
-  expect(after.fault?.message).toContain("the agent does not know the guest, which is on the host");
-  expect(cell.runsOn(1)).toEqual(["host-0"]);
-});
-
 test("a host that cannot say whether it has the guest leaves the server as it was", async () => {
   await start();
   const silent = (driver: FakeDriver) =>

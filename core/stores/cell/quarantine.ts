@@ -105,10 +105,13 @@ function signOfLoss(guest: DoomedGuest, known: KnownOfGuest): string | null {
     return `it has obeyed order ${guest.revision} of its server, but the cell's database only knows orders up to ${known.revision}`;
   if (known.revision !== null && !known.isStartKnown && HAS_RUN.includes(guest.state))
     return "it has run, but the cell's database does not know that this attempt of its server was started";
-  const isOther = guest.incarnation !== "" && guest.incarnation !== known.incarnation;
+  // An agent that has lost its journal cannot tell, so that the database's own record of the comparisons counts.
+  const isUntold = guest.incarnation === "";
+  const isOther = isUntold ? !known.wasCompared : guest.incarnation !== known.incarnation;
   if (!isOther || (known.revision !== null && known.isAttemptKnown)) return null;
   const what = known.revision === null ? "its server" : "this attempt of its server";
-  return `the cell's database was restored or failed over, and does not know ${what}`;
+  const why = isUntold ? "was never compared with its host" : "was restored or failed over";
+  return `the cell's database ${why}, and does not know ${what}`;
 }
 
 /**

@@ -7,6 +7,14 @@ import { type FoundContainer, LxdContainer } from "./lxd-container.ts";
 const KEY_BYTES = 32;
 const RECORD = /^(\d{1,5}) ([0-9a-f]{64})$/;
 
+/** The port and the key with which a container waits for the disk of another one, or null if it does not. */
+export function readListening(
+  config: FoundContainer["config"],
+): { readonly port: number; readonly key: string } | null {
+  const [, port, key = ""] = RECORD.exec(config[OWN_KEYS.listens] ?? "") ?? [];
+  return port === undefined ? null : { port: Number(port), key };
+}
+
 /** The containers of this agent that wait for the disk of another one, by their names. */
 export class DiskReceivers {
   readonly #client: LxdClient;
@@ -31,8 +39,8 @@ export class DiskReceivers {
    * hand-over to this container will fail.
    */
   async reopen({ name, config }: FoundContainer): Promise<void> {
-    const [, port, key = ""] = RECORD.exec(config[OWN_KEYS.listens] ?? "") ?? [];
-    if (port !== undefined && !this.#open.has(name)) await this.#listen(name, { port: Number(port), key });
+    const at = readListening(config);
+    if (at !== null && !this.#open.has(name)) await this.#listen(name, at);
   }
 
   /** Waits no longer, and resolves when LXD writes nothing more. */

@@ -5,7 +5,6 @@ import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
 import { LxdImages, type UsableImage } from "../../../adapters/lxd/lxd-images.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
-import { parseNumberList } from "../../../core/discovery/parse-values.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -18,6 +17,7 @@ import {
   type DriverCapability,
   type FoundPower,
   type HandOffOrder,
+  type HostedGuest,
   type KeptState,
   movesMemory,
   NO_VOLUME_CHANGES,
@@ -39,9 +39,10 @@ import {
   interfaceDevices,
   OWN_KEYS,
 } from "./container-of-server.ts";
+import { containersOn, cpuHolders, hostedContainers } from "./containers-of-guests.ts";
 import { DiskReceivers } from "./disk-receivers.ts";
 import { handOverContainer, lxdFingerprint } from "./hand-over-container.ts";
-import { type ContainerControl, type FoundContainer, LxdContainer, powerOfContainer } from "./lxd-container.ts";
+import { type ContainerControl, LxdContainer, powerOfContainer } from "./lxd-container.ts";
 
 export interface LxdDriverOptions extends ContainerDefaults {
   readonly clock: Clock;
@@ -98,7 +99,7 @@ export class LxdDriver implements Driver {
     this.#images = new LxdImages(this.#client, options.imagesPath);
     this.#snapshots = new SnapshotStore(options.imagesPath, ".tar.gz");
     this.#receivers = new DiskReceivers(this.#client, { socketPath, host: options.inboundAddress });
-    this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded: () => this.#cpuHolders() });
+    this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded: () => cpuHolders(this.#client) });
     this.#events = new LxdEvents({
       ...{ socketPath, clock },
       onEvent: (container) => this.#tell(container),
@@ -146,26 +147,12 @@ export class LxdDriver implements Driver {
   }
 
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same LXD. */
-  async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
-    return (await this.#all()).flatMap((found) => {
-      const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.attempt]: attemptId } = found.config;
-      if (host === undefined || serverUuid === undefined || attemptId === undefined || !hosts.has(host)) return [];
-      return [{ host, serverUuid, attemptId, running: found.status === "Running" }];
-    });
+  guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
+    return containersOn(this.#client, hosts);
   }
 
-  #all(): Promise<readonly FoundContainer[]> {
-    return this.#client.call("/1.0/instances?recursion=1") as Promise<readonly FoundContainer[]>;
-  }
-
-  async #cpuHolders(): Promise<readonly CpuHolder[]> {
-    return (await this.#all()).flatMap(({ config }) => {
-      const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.held]: cpus } = config;
-      if (host === undefined || serverUuid === undefined) return [];
-      const held = parseNumberList(cpus ?? "");
-      if (held === null) throw new Error(`a container's ${OWN_KEYS.held} is ${cpus}: it must be a list as 1,3-5`);
-      return [{ host, serverUuid, held }];
-    });
+  hostedGuests(hosts: ReadonlySet<string>): Promise<readonly HostedGuest[]> {
+    return hostedContainers(this.#client, hosts, this.#options.inboundAddress);
   }
 
   /** Gives up the connections to LXD, for the agent's next process. The guests stay as they are. */

@@ -1,6 +1,11 @@
-import { mkdir, readdir, realpath } from "node:fs/promises";
+import { lstat, mkdir, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { type GuestRecord, loadGuestRecord, loadRecordUnlessDamaged } from "../../../adapters/qemu/guest-record.ts";
+import {
+  type GuestRecord,
+  loadGuestRecord,
+  loadRecordUnlessDamaged,
+  RECORD_FILE,
+} from "../../../adapters/qemu/guest-record.ts";
 import { forEachBounded } from "../../../runtime/for-each-bounded.ts";
 import type { StorageGate } from "../../../runtime/storage-gate.ts";
 
@@ -66,6 +71,16 @@ export class GuestDirs {
    */
   foundRecord(dir: string): Promise<GuestRecord | null> {
     return this.storage.look(() => loadRecordUnlessDamaged(dir));
+  }
+
+  /** Whether the guest's directory has a record, of whatever content. A guest that was never whole, or is being removed, may have none. */
+  hasRecord(dir: string): Promise<boolean> {
+    return this.storage.look(() =>
+      lstat(join(dir, RECORD_FILE)).then(
+        () => true,
+        () => false,
+      ),
+    );
   }
 
   /** Each record is a call of its own: the directory may have those of many hosts, and many quick answers are no silence. */

@@ -100,7 +100,10 @@ export async function prepareGuest(
   ).map((place) => volumeOf(place, order.server.volumes));
   const guest = await QemuGuest.create(
     dir,
-    { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
+    {
+      ...{ ...record, volumes, isUnfinished: true, hasRun: false, runningIn: null },
+      ...{ isSuspended: false, receives, listensAt: "", handedTo: null },
+    },
     control.onEvent,
     storage,
   );
@@ -127,7 +130,7 @@ export async function prepareGuest(
     isMoved: order.movedFrom !== null,
     isPaused: staysPaused(order),
   });
-  await guest.change({ listensAt });
+  await guest.change({ listensAt, isUnfinished: undefined });
   return guest;
 }
 

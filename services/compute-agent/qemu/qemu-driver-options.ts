@@ -48,6 +48,8 @@ export interface QemuDriverOptions extends Omit<FunctionsOptions, "dirs"> {
   readonly silentAfterMs?: number | undefined;
   /** Called when the storage of a directory does not answer any longer, with the reason, and when it does again, with null. */
   readonly onStorage?: (directory: string, silence: string | null) => void;
+  /** Called at the start for each directory of a guest whose record is damaged, so that nobody knows whose guest it is. */
+  readonly onDamagedRecord?: (dir: string) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** Called for each guest that lacks volumes of its record, and cannot get them now. */

@@ -65,6 +65,11 @@ function byHost(of: (host: string) => Driver): Driver {
     watch: (onChanged) => {
       for (const host of HOSTS) of(host).watch(onChanged);
     },
+    hostedGuests: async (hosts, known) => {
+      const asked = HOSTS.filter((host) => hosts.has(host));
+      const found = await Promise.all(asked.map((host) => of(host).hostedGuests(new Set([host]), known)));
+      return found.flat();
+    },
     adopt: async (guests) => {
       for (const host of HOSTS) await of(host).adopt(among(guests, host));
     },

@@ -32,6 +32,7 @@ import type {
   DriverCapability,
   FoundPower,
   HandOffOrder,
+  HostedGuest,
   KeptState,
   PrepareControl,
   PrepareOrder,
@@ -51,6 +52,7 @@ import { leaveRescue, type PowerControl, startGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import { HostStorage } from "./host-storage.ts";
+import { hostedGuests } from "./hosted-guests.ts";
 import { KnownGuests } from "./known-guests.ts";
 import { OldWork } from "./old-work.ts";
 import { prepareGuest } from "./prepare-guest.ts";
@@ -135,6 +137,11 @@ export class QemuDriver implements Driver {
   /** Makes the directory of the guests if it is missing. Rejects if it cannot be used, or with a SilentStorageError if its storage does not answer. */
   open(): Promise<void> {
     return this.#storage.dirs.open();
+  }
+
+  hostedGuests(hosts: ReadonlySet<string>, known: readonly GuestName[]): Promise<readonly HostedGuest[]> {
+    const onDamaged = (dir: string) => this.#options.onDamagedRecord?.(dir);
+    return hostedGuests(this.#storage.dirs, hosts, { known, onDamaged });
   }
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {

@@ -1,0 +1,42 @@
+import { basename } from "node:path";
+import type { GuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import type { HostedGuest } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { FoundGuestDir, GuestDirs } from "./guest-dirs.ts";
+
+/**
+ * The guests of these hosts, by their records. A known guest whose record cannot be read is left out. Of any other one it must be known whose it is: rejects if its record cannot be read now. `onDamaged`
+ * is called for each directory whose record is damaged, since nobody knows whose guest that is.
+ */
+export async function hostedGuests(
+  dirs: GuestDirs,
+  hosts: ReadonlySet<string>,
+  { known, onDamaged }: { readonly known: readonly GuestName[]; readonly onDamaged: (dir: string) => void },
+): Promise<readonly HostedGuest[]> {
+  await dirs.open();
+  const ofKnown = new Set(known.map(({ attemptId }) => basename(dirs.dirOf(attemptId))));
+  const found = await dirs.found();
+  const read = async ({ dir, record }: FoundGuestDir): Promise<GuestRecord | null> => {
+    if (record !== null || ofKnown.has(basename(dir))) return record;
+    const again = await dirs.foundRecord(dir);
+    if (again === null && (await dirs.hasRecord(dir))) onDamaged(dir);
+    return again;
+  };
+  const records = await Promise.all(found.map(read));
+  return records.flatMap((record) => (record !== null && hosts.has(record.host) ? hostedGuest(record) : []));
+}
+
+function hostedGuest({
+  host,
+  serverUuid,
+  attemptId,
+  hasRun,
+  isUnfinished = false,
+  listensAt,
+  volumes = [],
+}: GuestRecord): HostedGuest {
+  const guest = { host, serverUuid, attemptId, volumeIds: volumes.map(({ volumeId }) => volumeId) };
+  if (hasRun) return { ...guest, stage: "has-run" };
+  if (isUnfinished) return { ...guest, stage: "half-built" };
+  return { ...guest, stage: "prepared", ...(listensAt !== "" && { listensAt }) };
+}

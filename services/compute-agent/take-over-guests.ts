@@ -1,0 +1,118 @@
+import { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { backoffMs } from "../../runtime/retry.ts";
+import type { Driver, HostedGuest } from "./driver.ts";
+import type { AgentEvents } from "./events.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestEntry } from "./guest-table.ts";
+import type { GuestState } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
+
+/** How long the driver may take to list its guests for an agent that would otherwise know none of them. */
+const TOLD_MS = 60_000;
+/** How long an agent waits that can go by its journal. Its hosts count as down meanwhile. */
+const TRUSTING_MS = 3_000;
+const ASK_AGAIN = { delayMs: 1_000, delayMsMax: 15_000 };
+
+const WHAT = "listing the driver's guests";
+
+interface TakeOverDeps {
+  readonly store: GuestStore;
+  readonly driver: Pick<Driver, "hostedGuests">;
+  readonly hosts: readonly string[];
+  readonly clock: Clock;
+  readonly events: Pick<AgentEvents, "guestsTakenOver" | "waitsForDriver" | "goesByJournal">;
+  /** Raised when the agent is closed. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Records the guests that exist on the agent's hosts and that its journal does not know, because it was lost, or is older than they are. Called at the start, before the agent connects to any
+ * conductor: orders find these guests then, and each list of guests is complete. A guest that was recorded before a crash in the middle is known afterwards.
+ *
+ * A driver that cannot tell is asked again until it can, if the journal may have been lost: it names no comparison for a host. Otherwise the agent goes by its journal. Rejects when the signal is raised.
+ */
+export async function takeOverGuests(deps: TakeOverDeps): Promise<void> {
+  const { store, hosts, clock, events, signal } = deps;
+  const mayBeLost = hosts.some((host) => store.comparedWith(host).incarnation === "");
+  for (let tries = 1; ; tries += 1) {
+    const told = await hostedGuests(deps, mayBeLost ? TOLD_MS : TRUSTING_MS).catch(messageOf);
+    signal.throwIfAborted();
+    if (typeof told !== "string") return recordAll(deps, told);
+    if (!mayBeLost) return events.goesByJournal(told);
+    events.waitsForDriver(told);
+    await pause(backoffMs(tries, ASK_AGAIN, Math.random), clock, signal);
+  }
+}
+
+/** Rejects when the signal is raised, too. The driver's answer is then ignored. */
+function hostedGuests(
+  { store, driver, hosts, clock, signal }: TakeOverDeps,
+  timeoutMs: number,
+): Promise<readonly HostedGuest[]> {
+  const known = store.all().map(({ host, serverUuid, attemptId }) => ({ host, serverUuid, attemptId }));
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = () => reject(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
+  const told = withDeadline(driver.hostedGuests(new Set(hosts), known), timeoutMs, WHAT, clock);
+  return Promise.race([told, ended]).finally(() => signal.removeEventListener("abort", end));
+}
+
+async function recordAll({ store, clock, events }: TakeOverDeps, found: readonly HostedGuest[]): Promise<void> {
+  const taken: HostedGuest[] = [];
+  const record = async (guest: HostedGuest) => {
+    const { host, serverUuid, attemptId } = guest;
+    const known = store.guest(host, attemptId);
+    const after = changesOf(guest, known);
+    if (after === null) return;
+    if (known === undefined) taken.push(guest);
+    const { revision, orderId, listensAt, cause } = (known?.state === "failed" ? undefined : known) ?? {};
+    const before = { revision, ...(orderId && { orderId }), ...(listensAt && { listensAt }), ...(cause && { cause }) };
+    await store.record({ kind: "guest", host, serverUuid, attemptId, atMs: clock.now(), ...before, ...after });
+  };
+  await Promise.all(found.map(record));
+  events.guestsTakenOver(taken);
+}
+
+/**
+ * What the record of a guest must say that it does not say yet, or null. A guest that has run counts as running until the driver is asked for its state, so that one that has shut itself
+ * down since is found to have done so. One that has run is whole, also if an outdated journal knows it as one that is being built. A guest of a failed attempt that has never run is removed, as one that is half built.
+ */
+function changesOf(
+  { stage, listensAt, volumeIds }: HostedGuest,
+  known: GuestEntry | undefined,
+): { readonly state: GuestState; readonly listensAt?: string; readonly volumes?: readonly ServerVolume[] } | null {
+  const hasRun = stage === "has-run";
+  if (known === undefined || known.state === "failed") {
+    const isPrepared = stage === "prepared" && known === undefined;
+    const listening = isPrepared && listensAt !== undefined ? { listensAt } : {};
+    return { state: hasRun ? "running" : isPrepared ? "prepared" : "building", ...listening, ...volumesOf(volumeIds) };
+  }
+  const isOutdated = hasRun && (known.state === "building" || known.state === "prepared");
+  const { volumes = [] } = known;
+  const isSame = volumes.length === volumeIds.length && volumes.every(({ volumeId }) => volumeIds.includes(volumeId));
+  if (!isOutdated && (isSame || known.state === "building")) return null;
+  return { state: isOutdated ? "running" : known.state, ...volumesOf(volumeIds, volumes) };
+}
+
+/** The driver knows the volumes' ids. Nothing else of them that the journal does not know matters to the agent. */
+function volumesOf(volumeIds: readonly string[], known: readonly ServerVolume[] = []) {
+  const volumeOf = (volumeId: string) =>
+    known.find((one) => one.volumeId === volumeId) ?? ServerVolume.fromPartial({ volumeId });
+  return volumeIds.length === 0 && known.length === 0 ? {} : { volumes: volumeIds.map(volumeOf) };
+}
+
+function pause(forMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimer(forMs, () => {
+      signal.removeEventListener("abort", end);
+      resolve();
+    });
+    const end = () => {
+      timer.cancel();
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", end, { once: true });
+  });
+}
