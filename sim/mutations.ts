@@ -16,6 +16,7 @@ import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
 import { anyAgentSpeaks } from "./any-agent-speaks.ts";
+import { JOURNAL_MUTATIONS } from "./journal-mutations.ts";
 import { KEPT_GUEST_MUTATIONS } from "./kept-guest-mutations.ts";
 import { LEFT_GUEST_MUTATIONS } from "./left-guest-mutations.ts";
 import { REPLACEMENT_MUTATIONS } from "./replacement-mutations.ts";
@@ -363,6 +364,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   ...SNAPSHOT_MUTATIONS,
   ...KEPT_GUEST_MUTATIONS,
+  ...JOURNAL_MUTATIONS,
   ...LEFT_GUEST_MUTATIONS,
   ...REPLACEMENT_MUTATIONS,
   {

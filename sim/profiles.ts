@@ -33,6 +33,7 @@ export type SimFault =
   | "guest-ends"
   | "guest-lost"
   | "disk-lost"
+  | "journal-lost"
   | "neutron-away"
   | "no-driver"
   | "lies";
@@ -225,6 +226,19 @@ export const PROFILES: readonly Profile[] = [
     skewMs: 0,
     drivers: SLOW_AND_LOSSY,
     changes: ["rebuild", "os-stop", "os-start", "hard"],
+  },
+  {
+    name: "journal-lost",
+    about:
+      "agents lose their journals while their guests go on, and processes die, hosts fall silent or lose their power, and messages come twice",
+    faults: [
+      ...["journal-lost", "journal-lost", "journal-lost", "kill", "cut-agent"],
+      ...["silence", "host-power", "dies-giving", "twice"],
+    ] as const,
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 0,
+    drivers: { ...SLOW_AND_LOSSY, unlistedShare: 0.15 },
   },
   {
     name: "self-stops",

@@ -34,6 +34,7 @@ import { SimCell } from "./sim-cell.ts";
 import { type CinderHabits, SimCinder } from "./sim-cinder.ts";
 import { simGlanceReachedBy } from "./sim-glance.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
+import type { HostLoss } from "./sim-hosts.ts";
 import { settingsOfApi } from "./sim-neighbours.ts";
 import { type NeutronHabits, SimNeutron } from "./sim-neutron.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
@@ -222,9 +223,9 @@ export class SimCloud {
     this.#world.onUnwanted(uuid, "stopped");
   }
 
-  /** The hosts of an agent lose one guest, or their disk with all guests and the agent's journal. With the disk the agent is away, for `awayMs`. */
-  loseGuests(agent: string, what: "loseDisk" | "loseGuest", { draw, awayMs }: { draw: number; awayMs: number }): void {
-    if (what === "loseDisk") this.supervisor.kill(agent, awayMs);
+  /** The hosts of an agent lose one guest, the agent's journal, or their disk with the journal and all guests. With a journal the agent is away, for `awayMs`. */
+  loseGuests(agent: string, what: HostLoss, { draw, awayMs }: { draw: number; awayMs: number }): void {
+    if (what !== "loseGuest") this.supervisor.kill(agent, awayMs);
     for (const server of this.cells.flatMap((cell) => cell.harm(agent, (hosts) => hosts[what](draw)))) {
       this.#world.history.record(agent, what, { server });
       if (this.lost.has(server)) continue;

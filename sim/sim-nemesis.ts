@@ -22,6 +22,9 @@ const QUIET_LOOK_MS = 20;
 /** How long a database that is restored is away. Calls that were on their way to it have ended by then. */
 const RESTORE_MS = 1_500;
 
+/** What the hosts of an agent lose. */
+const LOSSES = { "guest-lost": "loseGuest", "disk-lost": "loseDisk", "journal-lost": "loseJournal" } as const;
+
 /** The share of the messages that are harmed, by the fault and a random number. */
 const WEATHER = {
   loss: (chance: number) => ["lossShare", chance * 0.2] as const,
@@ -79,10 +82,8 @@ export class SimNemesis {
     this.#world.history.record("nemesis", fault, { name, cell: cell.name, durationMs: Math.round(durationMs) });
     switch (fault) {
       case "kill":
-        supervisor.kill(name, durationMs / 3);
-        break;
       case "kill-all":
-        this.#killMost(durationMs / 3);
+        this.#kill(fault === "kill" ? name : null, durationMs / 3);
         break;
       case "pause":
         supervisor.pause(name, durationMs);
@@ -94,6 +95,7 @@ export class SimNemesis {
       case "host-away":
       case "guest-lost":
       case "disk-lost":
+      case "journal-lost":
         this.#loseHosts(fault, durationMs, chance);
         break;
       case "silence":
@@ -157,9 +159,11 @@ export class SimNemesis {
     for (const delayMs of LOOKS_AFTER_LIES_MS) this.#world.clock.setTimer(delayMs, () => void cell.endLies());
   }
 
-  #killMost(awayMs: number): void {
+  /** Kills a process, or most of them. */
+  #kill(name: string | null, awayMs: number): void {
     const { supervisor } = this.#cloud;
-    for (const each of supervisor.names()) if (this.#random() < 0.7) supervisor.kill(each, awayMs);
+    if (name !== null) supervisor.kill(name, awayMs);
+    else for (const each of supervisor.names()) if (this.#random() < 0.7) supervisor.kill(each, awayMs);
   }
 
   #losePower(name: string, forMs: number): void {
@@ -229,12 +233,12 @@ export class SimNemesis {
   }
 
   /** The hosts of an agent are away for longer than conductors take to declare them down, or lose what they have. */
-  #loseHosts(fault: "host-power" | "host-away" | "guest-lost" | "disk-lost", durationMs: number, chance: number): void {
+  #loseHosts(fault: "host-power" | "host-away" | keyof typeof LOSSES, durationMs: number, chance: number): void {
     const { supervisor } = this.#cloud;
     const agent = this.#pick(supervisor.names("agent"));
-    if (fault === "guest-lost" || fault === "disk-lost") {
-      const what = fault === "disk-lost" ? "loseDisk" : "loseGuest";
-      this.#cloud.loseGuests(agent, what, { draw: Math.floor(chance * 1_000), awayMs: durationMs / 3 });
+    if (fault !== "host-power" && fault !== "host-away") {
+      const draw = Math.floor(chance * 1_000);
+      this.#cloud.loseGuests(agent, LOSSES[fault], { draw, awayMs: durationMs / 3 });
       return;
     }
     if (fault === "host-power") {

@@ -15,7 +15,7 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
   ...{ "silent-source-is-left": 70, "switch-unbound": 8, "kept-guest-forgotten": 57, "attaching-forgotten": 671 },
   ...{
     "kept-guest-keeps-the-volume": 26,
-    "journal-forgets": 9,
+    "journal-forgets": 23,
     "moves-lost": 16,
     "power-lies": 8,
     "refusal-is-lack": 17,

@@ -26,6 +26,8 @@ const WITH_PORTS = [8, 880_051];
 const LIED = [2, 3];
 /** Worlds in which hosts lose guests and whole disks. */
 const GUESTS_LOST = [7, 16];
+/** Seeds whose agents lose their journals while they have guests. */
+const JOURNALS_LOST = [1, 2];
 /** The heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 
@@ -185,5 +187,15 @@ test("every server whose host has lost its guest has one again after rebuilds", 
     const { findings, counts } = await simulate(world(seed, "lost-guests"));
     expect(findings, `berth sim --profile lost-guests --seed ${seed}`).toEqual([]);
     expect(counts.changes["rebuilds of lost guests"]).toBeGreaterThan(0);
+  }
+});
+
+test("an agent that has lost its journal takes over the guests on its hosts, and all laws hold", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const seed of JOURNALS_LOST) {
+    const { findings, history } = await simulate(world(seed, "journal-lost", { wholeHistory: true }));
+    expect(findings, `berth sim --profile journal-lost --seed ${seed}`).toEqual([]);
+    expect(history.some((line) => line.includes("the agent has taken over guests"))).toBe(true);
   }
 });
