@@ -11,6 +11,7 @@ import { serverSketchesContract } from "./cell-store-sketches.ts";
 import { taskContract } from "./cell-store-tasks.ts";
 import { tokenContract } from "./cell-store-tokens.ts";
 import { untakenContract } from "./cell-store-untaken.ts";
+import { listedValuesContract } from "./cell-store-values.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
 import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
@@ -37,6 +38,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for lists", () => {
       tokenContract(current);
       listedServersContract(current);
+      listedValuesContract(current);
       serverSketchesContract(current);
     });
     describe("for hosts", () => hostContract(current));

@@ -22,7 +22,7 @@ const LISTED: Readonly<Record<IndexedAttribute, string>> = {
 /** Nearly no server is without a host, and each has a project except the rows that only close a UUID. */
 export const WITHOUT_HOST = "host is null and deleted_at is null and project_id <> ''";
 /** The index has the first bytes of longer values, too. */
-const INDEXED_BYTES_MAX = 1_024;
+export const INDEXED_BYTES_MAX = 1_024;
 
 const TEXTS: ReadonlySet<IndexedAttribute> = new Set(["user", "status", "host"]);
 const typeOf = (attribute: IndexedAttribute): string => (TEXTS.has(attribute) ? "text" : "bytea");

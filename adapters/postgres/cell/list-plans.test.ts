@@ -87,6 +87,18 @@ test("a kept plan of a page of the servers of many hosts reads their places in t
     }
 });
 
+test("a kept plan of the names of keys reads one server of each, and from then on only of those that are asked for", async () => {
+  const asked = { attribute: "key", contains: "1", looksMax: PAGE } as const;
+  const serversRead = () => plans.rowsRead((plan) => plan["Index Name"] === "servers_key");
+  expect(await store.attributeValues(asked)).toEqual(["key-1"]);
+  expect(await serversRead()).toBeLessThanOrEqual(3);
+  for (let execution = 0; execution < EXECUTIONS; execution += 1) {
+    expect(await store.attributeValues(asked)).toEqual(["key-1"]);
+    expect(await serversRead()).toBeLessThanOrEqual(1);
+  }
+  expect(await plans.rowsRead((plan) => plan["Node Type"] === "Seq Scan")).toBe(0);
+});
+
 test("a kept plan of sketches reads no servers with other values, and none at all when these are too many", async () => {
   const rare = { ...image, others: [], looksMax: RARE, parts: ["host", "spec"] } as const;
   const ofProject = { ...rare, projectId: "odd", others: [user] };

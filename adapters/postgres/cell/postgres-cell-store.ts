@@ -59,6 +59,7 @@ import { commitActive, commitDeleted, commitError, hopTasks } from "./commit-tas
 import { requestDeletes } from "./delete-servers.ts";
 import { closeServers, dispatchServers } from "./dispatch-servers.ts";
 import { endUnreadable } from "./end-unreadable.ts";
+import { KeyNames } from "./key-names.ts";
 import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
 import { readOthersInQuarantine } from "./others-in-quarantine.ts";
@@ -88,12 +89,7 @@ import {
   readServersByStatus,
   readServersOfPeriod,
 } from "./read-servers.ts";
-import {
-  readAttributeValues,
-  readServersByAttribute,
-  readServersByTokens,
-  readServersOnHostsNamed,
-} from "./read-servers-by-attribute.ts";
+import { readServersByAttribute, readServersByTokens, readServersOnHostsNamed } from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
 import {
@@ -125,9 +121,11 @@ import {
  */
 export class PostgresCellStore implements CellStore {
   readonly #pool: Pool;
+  readonly #keyNames: KeyNames;
 
   constructor(pool: Pool) {
     this.#pool = pool;
+    this.#keyNames = new KeyNames(pool);
   }
 
   // --- DispatchStore, ServerStore
@@ -162,7 +160,7 @@ export class PostgresCellStore implements CellStore {
     return readServersByAttribute(this.#pool, query);
   }
 
-  readonly attributeValues: CellStore["attributeValues"] = (query) => readAttributeValues(this.#pool, query);
+  readonly attributeValues: CellStore["attributeValues"] = (query) => this.#keyNames.containing(query);
 
   readonly serverSketches: CellStore["serverSketches"] = (query) => readServerSketches(this.#pool, query);
 

@@ -4,7 +4,6 @@ import type {
   AttributeStretch,
   ListPosition,
   TokenQuery,
-  ValuesQuery,
 } from "../../../core/stores/cell/listed-servers.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
@@ -13,7 +12,6 @@ import {
   eachValue,
   indexedValues,
   inListOfValue,
-  KEY_NAME,
   namePartOf,
   WITHOUT_HOST,
 } from "./indexed-attributes.ts";
@@ -22,6 +20,8 @@ import { type StoredServer, serversAt, storedServerOf } from "./read-servers.ts"
 /** Of each of several lists at least this many servers are looked at, and this many times its share of the servers of one list. */
 const LOOKS_OF_LIST_MIN = 8;
 const LOOKS_OF_LIST_SPARE = 8;
+/** The first entries of several lists are so many times as many as the servers that are wanted. */
+const HEADS_SPARE = 2;
 
 /**
  * Each value has a list in the order of creation, in which the servers are looked at one after the other until enough of them pass. The stretch ends where the first list
@@ -30,17 +30,17 @@ const LOOKS_OF_LIST_SPARE = 8;
 export async function readServersByAttribute(pool: Pool, query: AttributeQuery): Promise<AttributeStretch> {
   const { attribute, oldestFirst, after, projectId, others = [] } = query;
   const isBefore = oldestFirst ? "<" : ">";
-  const { values, lists, orders, passes } = listsOf(query);
+  const { values, lists, orders, passes, heads } = listsOf(query);
   const upTo = (end: string, place: string) =>
     `(${end}.uuid is null or ${place}.created_at ${isBefore} ${end}.created_at or ${place}.created_at = ${end}.created_at and ${place}.uuid ${isBefore === ">" ? "<=" : ">="} ${end}.uuid)`;
   const scanned =
     attribute === "host"
-      ? scannedTogether(lists, { passes, forwards: orders.forwards, upTo })
-      : `scanned as materialized (
-        ${lists.map((list) => stretchOf(list)).join(" union all ")}
-      )`;
+      ? scannedTogether(lists, { passes, orders, upTo })
+      : heads === null
+        ? `scanned as materialized (${lists.map(stretchOf).join(" union all ")})`
+        : scannedAsFarAsNeeded(lists[0]!, { ...heads, orders, upTo, oldestFirst });
   const rows = await queryStored<Partial<StoredServer> & StretchRow>(pool, {
-    name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${namePartOf(others)}`,
+    name: `servers_by_${attribute}${query.orNone ? "_n" : ""}${heads === null ? "" : "_any"}${after === null ? "" : "_after"}${projectId === null ? "" : "_project"}${oldestFirst ? "_oldest" : ""}${query.nameContains === undefined ? "" : "_named"}${namePartOf(others)}`,
     text: `with ${scanned}, counted as (
         select *, count(*) filter (where passes) over (order by ${orders.forwards}) as nth from scanned
       ), ended as materialized (
@@ -60,33 +60,81 @@ export async function readServersByAttribute(pool: Pool, query: AttributeQuery):
   return { servers, resumeAt: positionOf(rows[0]) };
 }
 
-/** The servers of each list up to its `$1`-th entry, or until `$2` of them pass. `is_end` marks the last one of a list that may go on. */
-const stretchOf = ({ of, entries }: { readonly of: string; readonly entries: string }): string =>
+/** The lists of the values of a row of `of`. `entries` returns the SQL of the first so many entries of a list that meet further conditions. */
+interface Lists {
+  readonly of: string;
+  readonly entries: (limit: string, ...conditions: readonly string[]) => string;
+}
+/** SQL of the orders, of the conditions that servers must meet, and of the condition that a place does not come after an end, which may not be there. */
+interface Spans {
+  readonly passes: string;
+  readonly orders: { readonly forwards: string };
+  readonly upTo: (end: string, place: string) => string;
+}
+/** The parameters for several lists: how many first entries of each are read, and how many entries of each at most, if these show where the stretch ends. */
+interface Heads {
+  readonly heads: string;
+  readonly looksMax: string;
+}
+
+/** The servers of a list up to its `$1`-th entry, or until `$2` of them pass. `is_end` marks the last one of a list that may go on. */
+const stretchOf = ({ of, entries }: Lists): string =>
   `select s.* from ${of} cross join lateral (
           select p.uuid, p.created_at, p.passes, (p.n = $1 or row_number() over () = $2) as is_end
-          from (select l.*, row_number() over () as n from (${entries}) l) p
+          from (select l.*, row_number() over () as n from (${entries("$1")}) l) p
           where p.passes or p.n = $1 limit $2
         ) s`;
+
+/**
+ * The same for several lists, each only as far as the stretch may need it. Among the first entries of the lists, the `$2`-th that passes is the place by which the stretch ends,
+ * at the latest. So only the lists whose first entries all come before this place are read on, and up to it. Without such a place, they are read up to their `$1`-th entries.
+ */
+const scannedAsFarAsNeeded = (
+  { of, entries }: Lists,
+  {
+    heads,
+    looksMax,
+    orders,
+    upTo,
+    oldestFirst,
+  }: Heads & Pick<Spans, "orders" | "upTo"> & { readonly oldestFirst: boolean },
+): string => {
+  const further = oldestFirst ? ">" : "<";
+  const onwards = [
+    `created_at ${further}= w.created_at`,
+    `(created_at ${further} w.created_at or uuid ${oldestFirst ? "<" : ">"} w.uuid)`,
+    `w.created_at_last ${further}= created_at`,
+  ];
+  return `heads as materialized (
+        select w.value, s.* from ${of} cross join lateral (
+          select l.*, row_number() over () as n from (${entries(heads)}) l
+        ) s
+      ), last as materialized (
+        select p.uuid, p.created_at, case when p.uuid is null then $1 else ${looksMax} end as looks from (select) one
+        left join (select uuid, created_at from heads where passes order by ${orders.forwards} limit 1 offset $2::int - 1) p on true
+      ), scanned as materialized (
+        select h.uuid, h.created_at, h.passes, h.n = l.looks as is_end from heads h cross join last l
+        union all
+        select s.* from (
+          select h.*, l.looks, coalesce(l.created_at, '${oldestFirst ? "" : "-"}infinity') as created_at_last
+          from heads h cross join last l where h.n = ${heads} and ${upTo("l", "h")}
+        ) w cross join lateral (
+          select l.uuid, l.created_at, l.passes, w.n + row_number() over () = w.looks as is_end
+          from (${entries(`w.looks - w.n`, ...onwards)}) l
+        ) s
+      )`;
+};
 
 /**
  * The same for many lists of which the stretch needs only a few entries. The entries and their places are read from the index alone, and merged. Only then are the servers
  * read, in the order of the whole, until `$2` of them pass or the first list ends that may go on.
  */
-const scannedTogether = (
-  lists: readonly { readonly of: string; readonly entries: string }[],
-  {
-    passes,
-    forwards,
-    upTo,
-  }: Record<"passes" | "forwards", string> & {
-    readonly upTo: (end: string, place: string) => string;
-  },
-): string =>
+const scannedTogether = (lists: readonly Lists[], { passes, orders: { forwards }, upTo }: Spans): string =>
   `listed as materialized (
         ${lists
           .map(
             ({ of, entries }) => `select s.* from ${of} cross join lateral (
-          select l.uuid, l.created_at, row_number() over () = $1 as is_end from (${entries}) l
+          select l.uuid, l.created_at, row_number() over () = $1 as is_end from (${entries("$1")}) l
         ) s`,
           )
           .join(" union all ")}
@@ -125,41 +173,29 @@ function listsOf(query: AttributeQuery) {
   const orders = { forwards: oldestFirst ? "created_at asc, uuid desc" : "created_at desc, uuid asc" };
   // The entries of hosts are merged before their servers are read.
   const isPassing = attribute === "host" ? "" : `, coalesce(${passes}, false) as passes`;
-  const entriesWhere = (where: string) =>
-    `select uuid, created_at${isPassing} from servers where ${[where, ...conditions].join(" and ")} order by ${orders.forwards} limit $1`;
+  const entriesWhere =
+    (where: string): Lists["entries"] =>
+    (most, ...further) =>
+      `select uuid, created_at${isPassing} from servers where ${[where, ...conditions, ...further].join(" and ")} order by ${orders.forwards} limit ${most}`;
   const of = eachValue(attribute, "$3");
-  const entries =
+  const entries: Lists["entries"] =
     attribute === "status"
-      ? `select u.uuid, u.created_at, coalesce(r.passes, false) as passes from (
+      ? (most, ...further) => `select u.uuid, u.created_at, coalesce(r.passes, false) as passes from (
           select server_uuid as uuid, created_at from (select server_uuid, server_uuid as uuid, created_at, status, project_id from unusual_servers) u
-          where ${["status = w.value", ...(project === null ? [] : [project]), ...conditions].join(" and ")} order by ${orders.forwards} limit $1
+          where ${["status = w.value", ...(project === null ? [] : [project]), ...conditions, ...further].join(" and ")} order by ${orders.forwards} limit ${most}
         ) u left join lateral (select status = w.value and ${passes} as passes from servers where uuid = u.uuid offset 0) r on true`
       : entriesWhere(inListOfValue(attribute));
   const lists = [{ of, entries }, ...(orNone ? [{ of: "(select) one", entries: entriesWhere(WITHOUT_HOST) }] : [])];
-  return { values, lists, orders, passes };
-}
-
-/** Cost: one round trip, and a descent into the index for each different value. */
-export async function readAttributeValues(
-  pool: Pool,
-  { contains, looksMax }: ValuesQuery,
-): Promise<readonly string[] | null> {
-  const present = `deleted_at is null and ${KEY_NAME} is not null`;
-  const rows = await queryStored<{ readonly value: Buffer | null; readonly at: number }>(pool, {
-    name: "server_keys",
-    // Each step goes to the next greater value, so that the many servers with one value cost as much as one.
-    text: `with recursive steps (value, at) as (
-        (select ${KEY_NAME}, 1 from servers where ${present} order by ${KEY_NAME} limit 1)
-        union all
-        select (select ${KEY_NAME} from servers where ${present} and ${KEY_NAME} > s.value order by ${KEY_NAME} limit 1), s.at + 1
-        from steps s where s.value is not null and s.at <= $2::int
-      )
-      select value, at from steps where value is not null and (at > $2::int or position($1::bytea in value) > 0)
-      order by at`,
-    values: [Buffer.from(contains), looksMax],
-  });
-  if (rows.some(({ at }) => at > looksMax)) return null;
-  return rows.flatMap(({ value }) => (value === null ? [] : [value.toString()]));
+  const isOne = count === 1 || attribute === "host";
+  const looks = Math.min(looksMax, share);
+  const first = Math.min(looks, Math.ceil((limit * HEADS_SPARE) / count));
+  const heads = isOne
+    ? null
+    : {
+        heads: `$${values.push(first)}::int`,
+        looksMax: `$${values.push(Math.min(looksMax, Math.max(share, limit)))}::int`,
+      };
+  return { values, lists, orders, passes, heads };
 }
 
 /** Cost: one round trip, and a look at no more than `looksMax` servers that have one of the tokens, and one more. */
