@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { RequestRecord, RequestState } from "../../../core/stores/api/api-store.ts";
 import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { textArrayLiteral } from "../client/literals.ts";
+import { arrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 import { bytesOfText } from "../client/value-types.ts";
 
@@ -61,7 +61,7 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
   const rows = await queryStored<RequestRow>(pool, {
     name: "requests",
     text: `select ${REQUEST_COLUMNS} from requests where server_uuid = any ($1)`,
-    values: [textArrayLiteral(onlyUuids(serverUuids))],
+    values: [arrayLiteral(onlyUuids(serverUuids))],
     isBytesAsText: true,
   });
   const byUuid = new Map(rows.map((row) => [row.server_uuid, row]));
@@ -80,7 +80,7 @@ export async function readChanges(
   const rows = await queryStored<{ readonly server_uuid: string; readonly changes: UserChanges }>(pool, {
     name: "changes_of_servers",
     text: "select server_uuid, changes from requests where server_uuid = any ($1) and changes is not null",
-    values: [textArrayLiteral(onlyUuids(serverUuids))],
+    values: [arrayLiteral(onlyUuids(serverUuids))],
   });
   return new Map(rows.map(({ server_uuid, changes }) => [server_uuid, changes]));
 }

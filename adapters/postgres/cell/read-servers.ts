@@ -5,7 +5,7 @@ import type { Home } from "../../../core/tasks/home.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { textArrayLiteral } from "../client/literals.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 
 export interface StoredServer {
@@ -45,7 +45,7 @@ export async function readServers(pool: Pool, uuids: readonly string[]): Promise
   const rows = await queryStored<StoredServer>(pool, {
     name: "servers",
     text: `select ${SERVER_COLUMNS} from servers where uuid = any ($1) and status <> 'CLOSED'`,
-    values: [textArrayLiteral(onlyUuids(uuids))],
+    values: [arrayLiteral(onlyUuids(uuids))],
   });
   const byUuid = new Map(rows.map((row) => [row.uuid, row]));
   return uuids

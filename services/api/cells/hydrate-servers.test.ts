@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Server, ServerStatus } from "../../../core/tasks/server.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import { knownServer } from "./hydrate-servers.ts";
+import { type Cells, hydrateServers, keyInCell, knownServer } from "./hydrate-servers.ts";
 
 const UUID = "00000000-0000-4000-8000-000000000001";
 
@@ -42,3 +42,19 @@ test.each([
     expect([server.status, inCell]).toEqual([status, isInCell]);
   },
 );
+
+test("a cell is not asked about the servers that it has told already, but about those that only another cell has told", async () => {
+  const { record } = requestOf("");
+  const asked: (readonly string[])[] = [];
+  const servers = async (uuids: readonly string[]) => {
+    asked.push(uuids);
+    return { kind: "answer", value: [serverIn("SHUTOFF")] };
+  };
+  const cells = new Map([["east", { servers }]]) as unknown as Cells;
+  const shown = async (teller: string, status: ServerStatus) => {
+    const read = new Map([[keyInCell(teller, UUID), serverIn(status)]]);
+    return (await hydrateServers([record], cells, { withDeleted: false, read })).map(({ server }) => server.status);
+  };
+  expect([await shown("east", "ACTIVE"), await shown("east", "DELETED"), asked]).toEqual([["ACTIVE"], [], []]);
+  expect([await shown("west", "ACTIVE"), asked]).toEqual([["SHUTOFF"], [[UUID]]]);
+});

@@ -20,18 +20,22 @@ export interface KnownServer {
 
 export type Cells = ReadonlyMap<string, CellClient>;
 
+const NOTHING_READ: ReadonlyMap<string, Server> = new Map();
+
 /**
  * Completes a page of accepted requests with the data of their cells: one question per cell, all at the same time. The answers are in the
- * order of `records`. Servers that their cell has deleted are left out unless `withDeleted`.
+ * order of `records`. Servers that their cell has deleted are left out unless `withDeleted`. Cells are not asked about the servers that they have told already: `read`, by
+ * `keyInCell`.
  */
 export async function hydrateServers(
   records: readonly RequestRecord[],
   cells: Cells,
-  options: { readonly withDeleted: boolean },
+  options: { readonly withDeleted: boolean; readonly read?: ReadonlyMap<string, Server> },
 ): Promise<KnownServer[]> {
+  const { withDeleted, read = NOTHING_READ } = options;
   const uuidsByCell = new Map<string, string[]>();
   for (const record of records) {
-    if (!livesInCell(record)) continue;
+    if (!livesInCell(record) || read.has(keyInCell(record.cell, record.serverUuid))) continue;
     const uuids = uuidsByCell.get(record.cell);
     if (uuids === undefined) uuidsByCell.set(record.cell, [record.serverUuid]);
     else uuids.push(record.serverUuid);
@@ -48,10 +52,12 @@ export async function hydrateServers(
   }
   const known: KnownServer[] = [];
   for (const record of records) {
-    const asked = livesInCell(record);
-    const unreachable = asked && !answering.has(record.cell);
-    const found = knownServer(record, asked ? (serversByUuid.get(record.serverUuid) ?? null) : null, unreachable);
-    if (options.withDeleted || found.server.status !== "DELETED") known.push(found);
+    const isInCell = livesInCell(record);
+    const told = isInCell ? read.get(keyInCell(record.cell, record.serverUuid)) : undefined;
+    const unreachable = isInCell && told === undefined && !answering.has(record.cell);
+    const server = told ?? (isInCell ? serversByUuid.get(record.serverUuid) : undefined) ?? null;
+    const found = knownServer(record, server, unreachable);
+    if (withDeleted || found.server.status !== "DELETED") known.push(found);
   }
   return known;
 }

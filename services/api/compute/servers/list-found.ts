@@ -1,6 +1,7 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import { type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
-import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import { type Cells, hydrateServer, hydrateServers, type KnownServer, keyInCell } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { findByState } from "./list-by-state.ts";
@@ -140,7 +141,11 @@ async function readPlaces(
   places: readonly SketchedPlace[],
   projectId: string | null,
 ): Promise<readonly KnownServer[]> {
-  const records = await store.requests(places.map(({ uuid }) => uuid));
+  // Nearly all are still where they were found, so their cells are asked at the same time.
+  const [records, read] = await Promise.all([
+    store.requests(places.map(({ uuid }) => uuid)),
+    readWhereFound(cells, places),
+  ]);
   const byUuid = new Map(records.map((record) => [record.serverUuid, record]));
   // A cell may have a former row of a server that is at home in another cell by now.
   const found = places.flatMap(({ uuid, cell }) => {
@@ -148,7 +153,21 @@ async function readPlaces(
     return record === undefined || (cell ?? record.cell) !== record.cell ? [] : [record];
   });
   const listed = found.filter((record) => projectId === null || record.spec.projectId === projectId).filter(isListed);
-  return hydrateServers(listed, cells, { withDeleted: false });
+  return hydrateServers(listed, cells, { withDeleted: false, read });
+}
+
+/** Reads the servers at the places of which it is known where they were found, by `keyInCell`. Those that are there no longer, or whose cell does not answer, are not there. */
+async function readWhereFound(cells: Cells, places: readonly SketchedPlace[]): Promise<ReadonlyMap<string, Server>> {
+  const placesByCell = Map.groupBy(places, ({ cell }) => cell ?? null);
+  const read = new Map<string, Server>();
+  await Promise.all(
+    Array.from(placesByCell, async ([name, its]) => {
+      const answer = name === null ? undefined : await cells.get(name)?.servers(its.map(({ uuid }) => uuid));
+      if (answer?.kind !== "answer") return;
+      for (const server of answer.value) read.set(keyInCell(name, server.uuid), server);
+    }),
+  );
+  return read;
 }
 
 /** Returns the page of these servers that begins after the marker. */

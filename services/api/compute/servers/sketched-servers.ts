@@ -9,6 +9,7 @@ import type { Server } from "../../../../core/tasks/server.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
+import { nextTurn } from "../../../../runtime/next-turn.ts";
 import { type Cells, hydrateServers, type KnownServer, knownInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { elsewhereWith } from "./attribute-stretches.ts";
@@ -34,11 +35,8 @@ const SKETCHES_OF_PROJECT_MAX = 2_500;
 /** How many cells tell the specs of their servers at a time. Specs may be large, and the answers of some of the cells may already show that the servers are too many. */
 const SPECS_OF_CELLS = 4;
 
-/** Stands for the parts that were not asked for, since the order does not depend on them. */
-const NOT_ASKED_FOR: Omit<Server, "uuid" | "createdAtMs"> = {
-  ...{ status: "ACTIVE", taskState: null, host: null, spec: ServerSpec.fromPartial({}), attemptId: null, fault: null },
-  ...{ updatedAtMs: 0, launchedAtMs: null, deletedAtMs: null, revision: 0 },
-};
+/** Stands for a spec that was not asked for. */
+const NO_SPEC = ServerSpec.fromPartial({});
 
 /**
  * Returns the places after the marker of all servers that may pass the filters, in the order of the list. Cells tell only the parts of servers by which they are sorted, so
@@ -61,11 +59,15 @@ export async function findSketched(
   if (sketches === null) return null;
   const isChangeable = originsOf(query.order).some((origin) => origin.isChangeable);
   const uuids = isChangeable ? sketches.map(({ sketch }) => sketch.uuid) : [];
-  const changes = await deps.store.changesOf(uuids);
-  const others = await hydrateServers(elsewhere, deps.cells, { withDeleted: false });
+  const [changes, others, after] = await Promise.all([
+    deps.store.changesOf(uuids),
+    hydrateServers(elsewhere, deps.cells, { withDeleted: false }),
+    marker(),
+    // The questions are on their way before the specs are decoded, which takes about as long as the answers.
+    nextTurn().then(() => sketches.forEach(({ sketch }) => void sketch.spec)),
+  ]);
   const apart = new Set(elsewhere.map(({ serverUuid }) => serverUuid));
   const ofCells = sketches.filter(({ sketch }) => !apart.has(sketch.uuid)).map((one) => knownOf(one, changes));
-  const after = await marker();
   return query
     .sort([...ofCells, ...(await passingServers(others, query))], after)
     .map(({ server: { uuid, createdAtMs }, cell }) => ({ uuid, createdAtMs, cell: apart.has(uuid) ? null : cell }));
@@ -143,10 +145,32 @@ async function sketchesOfCells(
   return ends.has("unreachable") ? "unreachable" : "too-many";
 }
 
-/** The server as far as the order of the list needs it. */
+/** The server as far as the order of the list needs it. That does not depend on the parts that were not asked for. */
+function serverOf(sketch: ServerSketch): Server {
+  // Written out, since a copy of an object with a spec that is decoded late takes ten times as long.
+  return {
+    uuid: sketch.uuid,
+    status: sketch.status ?? "ACTIVE",
+    taskState: sketch.taskState ?? null,
+    host: sketch.host ?? null,
+    spec: sketch.spec ?? NO_SPEC,
+    createdAtMs: sketch.createdAtMs,
+    updatedAtMs: sketch.updatedAtMs ?? 0,
+    launchedAtMs: sketch.launchedAtMs ?? null,
+    attemptId: null,
+    fault: null,
+    deletedAtMs: null,
+    revision: 0,
+  };
+}
+
+/** Servers whose requests are cancelled or softly deleted are not listed, so that it does not matter how they are sorted. */
 function knownOf({ cell, sketch }: Sketched, changes: ReadonlyMap<string, UserChanges>): KnownServer {
-  const server: Server = { ...NOT_ASKED_FOR, ...sketch };
-  const ofUser = { cell, changes: changes.get(sketch.uuid) ?? null };
-  // Servers whose requests are cancelled or softly deleted are not listed, so that it does not matter how they are sorted.
-  return knownInCell({ ...ofUser, state: "dispatched", softlyDeleted: false }, server);
+  const request = {
+    cell,
+    changes: changes.get(sketch.uuid) ?? null,
+    state: "dispatched",
+    softlyDeleted: false,
+  } as const;
+  return knownInCell(request, serverOf(sketch));
 }
