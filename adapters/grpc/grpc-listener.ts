@@ -11,6 +11,8 @@ import { GrpcStream } from "./grpc-stream.ts";
 
 /** How long agents have to hang up by themselves when the listener closes. */
 const SHUTDOWN_MS = 500;
+/** An agent has one stream over each connection. Without a limit it could open tens of thousands at once, which would keep other agents waiting for seconds. */
+const STREAMS_MAX = 4;
 
 /**
  * Listens for agents at `listen` (host:port; port 0 picks a free one). Without TLS it refuses to listen beyond this machine, unless
@@ -29,7 +31,7 @@ export async function createGrpcAgentListener(options: {
   }
   let arrived: Parameters<AgentListener["onAgent"]>[0] = (stream) => stream.close("the conductor is not ready");
   const streams = new Set<AgentStream>();
-  const server = new Server(CHANNEL_OPTIONS);
+  const server = new Server({ ...CHANNEL_OPTIONS, "grpc.max_concurrent_streams": STREAMS_MAX });
   server.addService(FRAMED_SERVICE, {
     connect(call: ServerDuplexStream<AgentFrame, Buffer>) {
       const stream = streamOf(call, () => streams.delete(stream));

@@ -76,6 +76,33 @@ test.each([
   expect(heard).toMatchObject([{ body: { $case: "heartbeat" } }]);
 });
 
+test("a connection carries a few streams at a time, and the next one only when another has ended", async () => {
+  const listener = await createGrpcAgentListener({ listen: "127.0.0.1:0" });
+  let [arrived, heard] = [0, 0];
+  listener.onAgent((stream) => {
+    arrived += 1;
+    stream.onMessages(() => {
+      heard += 1;
+    });
+  });
+  const client = new Client(listener.address, credentials.createInsecure());
+  onTestFinished(async () => {
+    client.close();
+    await listener.close();
+  });
+  const calls = Array.from({ length: 50 }, () => {
+    const call = client.makeBidiStreamRequest("/berth.Conductors/Connect", unchanged, unchanged);
+    return call.on("error", () => {}).on("data", () => {});
+  });
+  await eventually("the first streams", () => arrived === 4);
+  // Frames of one connection arrive in order, so the other streams would have arrived before this message.
+  calls[0]?.write(field(1, field(2, Buffer.alloc(0))));
+  await eventually("the message", () => heard === 1);
+  expect(arrived).toBe(4);
+  calls[0]?.cancel();
+  await eventually("the next stream", () => arrived === 5);
+});
+
 test("the hello of an agent with a hundred thousand guests, and a tree of the greatest size, are read", () => {
   const guest = Guest.create({
     ...{ serverUuid: randomUUID(), attemptId: randomUUID(), state: GuestState.GUEST_STATE_RUNNING },
