@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../../core/ledger/hypervisor-facts.ts";
-import type { RowChange } from "../../../core/ledger/row-change.ts";
-import { conductorId, deleteTask, dispatchOf, hostTree, providerOf } from "../../../test/contract/cell-fixtures.ts";
+import type { RowChange, ServerPut } from "../../../core/ledger/row-change.ts";
+import {
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostTree,
+  providerOf,
+  serverId,
+} from "../../../test/contract/cell-fixtures.ts";
 import { cellStoreContract } from "../../../test/contract/cell-store.contract.ts";
 import { MemoryCellStore } from "./memory-cell-store.ts";
 import { MemoryLedger } from "./memory-ledger.ts";
@@ -53,6 +60,25 @@ test("shows a follower all rows, then each transaction, before claims are settle
   stop();
   await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);
   expect(told).toHaveLength(6);
+});
+
+test("tells a follower a server's spec when the server gets a host, and not with its later changes, as the database does", async () => {
+  const { ledger, store } = newCell();
+  await ledger.putTrees([hostTree(0, 4)]);
+  await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);
+  const puts: ServerPut[] = [];
+  store.follow((_, rows) => void puts.push(...rows.filter((row) => row.kind === "server-put")));
+  const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
+  await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
+  const [taken] = await store.takeTasks(conductorId(0), [task.id]);
+  const tenure = { taskId: task.id, serverUuid: serverId(1), epoch: taken?.epoch ?? 0 };
+  expect(await store.commitActive([{ ...tenure, selection: 0 }])).toEqual([{ kind: "committed" }]);
+  expect(puts.map(({ status, specRevision }) => [status, specRevision === null])).toEqual([
+    ["BUILD", false],
+    ["ACTIVE", true],
+  ]);
+  expect(puts[0]?.spec().uuid).toBe(serverId(1));
+  expect(() => puts[1]?.spec()).toThrow("the stream does not describe server");
 });
 
 test("returns to the remembered state, and can be changed and restored once more", async () => {
