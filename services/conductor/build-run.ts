@@ -18,16 +18,13 @@ import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, FailureKind, GuestState, type PortDevice } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type { Timer } from "../../runtime/clock.ts";
+import { AttemptClock } from "./attempt-clock.ts";
 import { type MetNeeds, type NeedsOutcome, NO_NEEDS, withNeeds } from "./neighbour-needs.ts";
 import { NetworkWait, type NetworkWaitEnd } from "./network-wait.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
-/**
- * Carries out one build, following `stepBuild`. It has two timers. One is the grace period for a host that is not connected. The other
- * limits the whole attempt (waiting for a slot on the host, then building), in case the agent never answers.
- */
+/** Carries out one build, following `stepBuild`. */
 export class BuildRun implements TaskRun {
   readonly tenure: Tenure;
   readonly #ports: RunPorts;
@@ -38,10 +35,7 @@ export class BuildRun implements TaskRun {
   readonly #startedAtMs: number;
   #state: BuildState | null = null;
   #abandoned = false;
-  #grace: Timer | null = null;
-  #deadline: Timer | null = null;
-  /** The selection that `#deadline` belongs to. */
-  #called = -1;
+  readonly #clock: AttemptClock;
   /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
   readonly #network: NetworkWait;
@@ -59,6 +53,7 @@ export class BuildRun implements TaskRun {
     this.#selections = plan.selections;
     this.#hosts = { hosts: plan.selections.map(({ host }) => host), attemptsMax: plan.attemptsMax };
     this.#startedAtMs = ports.clock.monotonic();
+    this.#clock = new AttemptClock(ports.clock, ports.settings);
     this.#network = new NetworkWait(ports, (at, need) => ports.needs.connected(server, at, at.devices, need));
   }
 
@@ -80,7 +75,7 @@ export class BuildRun implements TaskRun {
   abandon(): void {
     if (this.#abandoned) return;
     this.#abandoned = true;
-    this.#stopTimers();
+    this.#clock.stop();
     this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
@@ -146,7 +141,7 @@ export class BuildRun implements TaskRun {
     const attemptId = attemptIdOf(this.tenure.taskId, selection);
     const at = { selection, host: this.#hostOf(selection), attemptId, devices };
     const need = { isWanted: () => this.#isAt(selection), tenure: this.tenure };
-    if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#deadline?.cancel();
+    if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#clock.endDeadline();
     else this.#step({ kind: "prepared", selection });
   }
 
@@ -156,7 +151,7 @@ export class BuildRun implements TaskRun {
     else if (end.kind === "broken") this.#release();
     else if (this.#isAt(selection)) {
       // The host must report the guest again within a new deadline. While it is away, the grace period ends the attempt.
-      this.#called = -1;
+      this.#clock.mayBeginAgain();
       if (this.#ports.streamOf(this.#hostOf(selection)) !== null) this.#callHost(selection);
     }
   }
@@ -169,7 +164,7 @@ export class BuildRun implements TaskRun {
   #apply(step: BuildStep): void {
     const before = this.host;
     this.#state = step.state;
-    if (step.state.kind !== "preparing") this.#stopTimers();
+    if (step.state.kind !== "preparing") this.#clock.stop();
     if (this.host !== before) this.#ports.moved(this, before);
     for (const effect of step.effects) this.#carryOut(effect);
     if (step.state.kind !== "ended") return;
@@ -227,21 +222,12 @@ export class BuildRun implements TaskRun {
       this.#step({ kind: "failed", selection, failure: "abort", reason: "the task does not name this host" });
       return;
     }
-    const { attemptTimeoutMs, hostGraceMs } = this.#ports.settings;
-    if (this.#called !== selection) {
-      this.#called = selection;
-      this.#deadline?.cancel();
-      const reason = `no outcome within ${Math.round((2 * attemptTimeoutMs) / 1_000)} s`;
-      this.#deadline = this.#ports.clock.setTimer(2 * attemptTimeoutMs + hostGraceMs, () =>
-        this.#giveUp(selection, reason),
-      );
-    }
+    this.#clock.begin(selection, (reason) => this.#giveUp(selection, reason));
     if (this.#ports.streamOf(chosen.host) === null) {
       this.#awaitHost(selection);
       return;
     }
-    this.#grace?.cancel();
-    this.#grace = null;
+    this.#clock.hostIsHere();
     const isWanted = () => this.#isAt(selection);
     const place = { host: chosen.host, attemptId: attemptIdOf(this.tenure.taskId, selection) };
     const meeting = this.#ports.needs.meet(this.#server, place, { isWanted, tenure: this.tenure });
@@ -288,20 +274,16 @@ export class BuildRun implements TaskRun {
   }
 
   #awaitHost(selection: number): void {
-    const { clock, settings } = this.#ports;
-    this.#grace ??= clock.setTimer(settings.hostGraceMs, () => {
-      // The promise rejects only when the conductor stops.
-      this.#leaveHost(selection).catch(() => this.abandon());
-    });
+    // The promise rejects only when the conductor stops.
+    this.#clock.awaitHost((isStillAway) => this.#leaveHost(selection, isStillAway).catch(() => this.abandon()));
   }
 
   /** Acts when the grace period is over: releases the task to a conductor that has the host connected, or goes on to the next host. */
-  async #leaveHost(selection: number): Promise<void> {
-    const grace = this.#grace;
+  async #leaveHost(selection: number, isStillAway: () => boolean): Promise<void> {
     const unreached = await this.#ports.releaser.tryRelease(this.tenure, this.#hostOf(selection), RELEASES_MAX);
     if (unreached === "released") this.#release();
     // The host has connected in the meantime.
-    if (this.#grace !== grace) return;
+    if (!isStillAway()) return;
     const reason = "the host is not connected";
     if (this.#maybeCalled === selection) this.#giveUp(selection, reason);
     else this.#step({ kind: "uncalled", selection, reason });
@@ -378,14 +360,6 @@ export class BuildRun implements TaskRun {
 
   #hostOf(selection: number): string {
     return this.#selections[selection]?.host ?? "";
-  }
-
-  #stopTimers(): void {
-    this.#grace?.cancel();
-    this.#grace = null;
-    this.#deadline?.cancel();
-    this.#deadline = null;
-    this.#called = -1;
   }
 }
 
