@@ -99,6 +99,7 @@ export const LONGEST: readonly string[] = [
   "test/integration/cinder-unconfirmed.test.ts",
   "test/integration/server-images.test.ts",
   "examples/own-filter/cool-hosts.test.ts",
+  "test/integration/audit-healing.test.ts",
   "test/integration/audit.test.ts",
   "test/integration/api/soft-deletions.test.ts",
   "test/integration/cell-volume-snapshots.test.ts",
