@@ -29,6 +29,7 @@ import { drawSimHosts } from "./draw-sim-hosts.ts";
 import { hearNeighbours } from "./hear-neighbours.ts";
 import type { GuestWithVolumes } from "./known-servers.ts";
 import type { Mutation } from "./mutations.ts";
+import { sharedHttp } from "./shared-http.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
 import { type CinderHabits, SimCinder } from "./sim-cinder.ts";
@@ -368,6 +369,7 @@ export class SimCloud {
         }),
         bus: this.#bus(process),
         policy: POLICY,
+        makeHttp: sharedHttp,
         clock: process.clock,
         logger: this.#world.logger(process.name),
         registry: createRegistry({ service: "api", withProcess: false }),

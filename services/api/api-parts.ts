@@ -51,7 +51,7 @@ import { SoftDeleter } from "./compute/soft-deletion/soft-deleter.ts";
 import type { FaultPanel } from "./dashboard/fault-panel.ts";
 import { ApiEvents } from "./events.ts";
 import { boundLists } from "./http/bound-lists.ts";
-import { createHttp, type Http } from "./http/create-http.ts";
+import { createHttp, type Http, type MakeHttp } from "./http/create-http.ts";
 import type { AuthenticateToken } from "./http/identity.ts";
 import { ListBudget } from "./http/list-budget.ts";
 import type { IsUnknownProject } from "./http/refuse-unknown-project.ts";
@@ -143,6 +143,8 @@ export interface ApiDeps {
   readonly laws?: () => LawsReading | null;
   /** Injects faults into parts of the cloud from the dashboard, only for clouds in one process. */
   readonly faults?: FaultPanel;
+  /** Makes the HTTP server; Fastify by default. */
+  readonly makeHttp?: MakeHttp;
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
 }
@@ -217,7 +219,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       : null,
     decisions: deps.decisions ?? null,
   };
-  const http = createHttp({ events, tracing: deps.tracing }, settings.http);
+  const http = createHttp({ events, tracing: deps.tracing, makeHttp: deps.makeHttp }, settings.http);
   http.addHook("onClose", async () => images?.close());
   const sendMsMax = 2 * settings.http.requestTimeoutMs;
   boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });

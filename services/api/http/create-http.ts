@@ -6,6 +6,7 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  type FastifyServerOptions,
   type RawServerDefault,
 } from "fastify";
 import { NeighbourError } from "../../../adapters/openstack/neighbour-error.ts";
@@ -40,7 +41,12 @@ export type Http = FastifyInstance<
 export interface HttpDeps {
   readonly events: ApiEvents;
   readonly tracing: Tracing;
+  /** Makes the server; Fastify by default. */
+  readonly makeHttp?: MakeHttp | undefined;
 }
+
+/** Makes a server without routes, as Fastify does. */
+export type MakeHttp = (options: FastifyServerOptions) => FastifyInstance;
 
 /** The path under which the Placement API may be mounted. It words errors for unreadable paths in its own way. */
 const PLACEMENT_PATH = "/placement/";
@@ -53,7 +59,8 @@ const WRONG_METHOD = "The method specified is not allowed for this resource.";
 export function createHttp(deps: HttpDeps, settings: HttpSettings): Http {
   const paths = new KnownPaths();
   const urls = new ComputeUrls(settings.computePrefixes, paths);
-  const http = Fastify({
+  const make: MakeHttp = deps.makeHttp ?? ((options) => Fastify(options));
+  const http = make({
     logger: false,
     rewriteUrl: ({ url = "/" }) => urls.routed(url),
     bodyLimit: settings.bodyBytesMax,
