@@ -18,13 +18,16 @@ import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, FailureKind, GuestState, type PortDevice } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
-import { AttemptClock } from "./attempt-clock.ts";
 import { type MetNeeds, type NeedsOutcome, NO_NEEDS, withNeeds } from "./neighbour-needs.ts";
 import { NetworkWait, type NetworkWaitEnd } from "./network-wait.ts";
 import type { TaskSpan } from "./ports.ts";
+import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
-/** Carries out one build, following `stepBuild`. */
+/**
+ * Carries out one build, following `stepBuild`. Its pause is the grace period for a host that is not connected. Its deadline limits the whole attempt
+ * (waiting for a slot on the host, then building), in case the agent never answers.
+ */
 export class BuildRun implements TaskRun {
   readonly tenure: Tenure;
   readonly #ports: RunPorts;
@@ -35,7 +38,9 @@ export class BuildRun implements TaskRun {
   readonly #startedAtMs: number;
   #state: BuildState | null = null;
   #abandoned = false;
-  readonly #clock: AttemptClock;
+  readonly #timers: RunTimers;
+  /** The selection whose deadline has been set, though it may have been stopped since. */
+  #called = -1;
   /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
   readonly #network: NetworkWait;
@@ -53,7 +58,7 @@ export class BuildRun implements TaskRun {
     this.#selections = plan.selections;
     this.#hosts = { hosts: plan.selections.map(({ host }) => host), attemptsMax: plan.attemptsMax };
     this.#startedAtMs = ports.clock.monotonic();
-    this.#clock = new AttemptClock(ports.clock, ports.settings);
+    this.#timers = new RunTimers(ports.clock);
     this.#network = new NetworkWait(ports, (at, need) => ports.needs.connected(server, at, at.devices, need));
   }
 
@@ -75,7 +80,7 @@ export class BuildRun implements TaskRun {
   abandon(): void {
     if (this.#abandoned) return;
     this.#abandoned = true;
-    this.#clock.stop();
+    this.#stopTimers();
     this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
@@ -141,7 +146,7 @@ export class BuildRun implements TaskRun {
     const attemptId = attemptIdOf(this.tenure.taskId, selection);
     const at = { selection, host: this.#hostOf(selection), attemptId, devices };
     const need = { isWanted: () => this.#isAt(selection), tenure: this.tenure };
-    if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#clock.endDeadline();
+    if (this.#network.reported(at, need, (end) => this.#networkEnded(selection, end))) this.#timers.stopDeadline();
     else this.#step({ kind: "prepared", selection });
   }
 
@@ -151,7 +156,7 @@ export class BuildRun implements TaskRun {
     else if (end.kind === "broken") this.#release();
     else if (this.#isAt(selection)) {
       // The host must report the guest again within a new deadline. While it is away, the grace period ends the attempt.
-      this.#clock.mayBeginAgain();
+      this.#called = -1;
       if (this.#ports.streamOf(this.#hostOf(selection)) !== null) this.#callHost(selection);
     }
   }
@@ -164,7 +169,7 @@ export class BuildRun implements TaskRun {
   #apply(step: BuildStep): void {
     const before = this.host;
     this.#state = step.state;
-    if (step.state.kind !== "preparing") this.#clock.stop();
+    if (step.state.kind !== "preparing") this.#stopTimers();
     if (this.host !== before) this.#ports.moved(this, before);
     for (const effect of step.effects) this.#carryOut(effect);
     if (step.state.kind !== "ended") return;
@@ -222,12 +227,12 @@ export class BuildRun implements TaskRun {
       this.#step({ kind: "failed", selection, failure: "abort", reason: "the task does not name this host" });
       return;
     }
-    this.#clock.begin(selection, (reason) => this.#giveUp(selection, reason));
+    this.#setDeadline(selection);
     if (this.#ports.streamOf(chosen.host) === null) {
       this.#awaitHost(selection);
       return;
     }
-    this.#clock.hostIsHere();
+    this.#timers.stopWaiting();
     const isWanted = () => this.#isAt(selection);
     const place = { host: chosen.host, attemptId: attemptIdOf(this.tenure.taskId, selection) };
     const meeting = this.#ports.needs.meet(this.#server, place, { isWanted, tenure: this.tenure });
@@ -273,17 +278,30 @@ export class BuildRun implements TaskRun {
     stream.send({ body: { $case: "build", value: build } });
   }
 
+  /** Sets the deadline of the selection's attempt once. */
+  #setDeadline(selection: number): void {
+    if (this.#called === selection) return;
+    const { attemptTimeoutMs, hostGraceMs } = this.#ports.settings;
+    this.#called = selection;
+    const reason = `no outcome within ${Math.round((2 * attemptTimeoutMs) / 1_000)} s`;
+    this.#timers.stopDeadline();
+    this.#timers.setDeadline(2 * attemptTimeoutMs + hostGraceMs, () => this.#giveUp(selection, reason));
+  }
+
   #awaitHost(selection: number): void {
+    if (this.#timers.waiting !== null) return;
     // The promise rejects only when the conductor stops.
-    this.#clock.awaitHost((isStillAway) => this.#leaveHost(selection, isStillAway).catch(() => this.abandon()));
+    const leave = () => void this.#leaveHost(selection).catch(() => this.abandon());
+    this.#timers.wait(this.#ports.settings.hostGraceMs, leave);
   }
 
   /** Acts when the grace period is over: releases the task to a conductor that has the host connected, or goes on to the next host. */
-  async #leaveHost(selection: number, isStillAway: () => boolean): Promise<void> {
+  async #leaveHost(selection: number): Promise<void> {
+    const grace = this.#timers.waiting;
     const unreached = await this.#ports.releaser.tryRelease(this.tenure, this.#hostOf(selection), RELEASES_MAX);
     if (unreached === "released") this.#release();
     // The host has connected in the meantime.
-    if (!isStillAway()) return;
+    if (this.#timers.waiting !== grace) return;
     const reason = "the host is not connected";
     if (this.#maybeCalled === selection) this.#giveUp(selection, reason);
     else this.#step({ kind: "uncalled", selection, reason });
@@ -360,6 +378,11 @@ export class BuildRun implements TaskRun {
 
   #hostOf(selection: number): string {
     return this.#selections[selection]?.host ?? "";
+  }
+
+  #stopTimers(): void {
+    this.#timers.stop();
+    this.#called = -1;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
-/** The two timers of an operation: a pause before something is tried again, and a deadline for the work of a host. */
+/** The two timers of a build or an operation: a pause before something is tried again or given up, and a deadline for the work of a host. */
 export class RunTimers {
   readonly #clock: Pick<Clock, "setTimer">;
   #waiting: Timer | null = null;
