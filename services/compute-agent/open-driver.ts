@@ -51,7 +51,8 @@ export async function openDriver(options: AgentOptions, surroundings: DriverSurr
       refuseMissingTools();
       // Agents of several machines may share the directory of the guests, but not this one.
       const own = (name: string) => join(options.dataDir, `${options.agentId}.${name}.json`);
-      const files = { cpuFlagsFile: own("cpu-flags"), functionNotes: own("functions") };
+      const directoryNote = join(options.dataDir, `${options.agentId}.instances`);
+      const files = { cpuFlagsFile: own("cpu-flags"), functionNotes: own("functions"), directoryNote };
       return openReal(options, surroundings, (settings, more) => openQemuDriver(settings, { ...more, ...files }));
     }
     case "lxd":

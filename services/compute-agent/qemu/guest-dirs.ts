@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir, realpath } from "node:fs/promises";
+import { lstat, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type GuestRecord,
@@ -8,6 +8,7 @@ import {
 } from "../../../adapters/qemu/guest-record.ts";
 import { forEachBounded } from "../../../runtime/for-each-bounded.ts";
 import type { StorageGate } from "../../../runtime/storage-gate.ts";
+import type { DirectoryMark } from "./directory-mark.ts";
 
 const DIR_PREFIX = "guest-";
 /** Fewer than the calls that the storage gets at a time, so that what a guest needs of it does not wait for all the others' records. */
@@ -31,19 +32,37 @@ export interface FoundGuestDir {
 export class GuestDirs {
   readonly #given: string;
   readonly storage: StorageGate;
+  readonly #mark: DirectoryMark | null;
   #path: string | null = null;
 
-  constructor(path: string, storage: StorageGate) {
+  /** Without a mark, any directory in this place is used. */
+  constructor(path: string, storage: StorageGate, mark: DirectoryMark | null = null) {
     this.#given = path;
     this.storage = storage;
+    this.#mark = mark;
   }
 
-  /** Makes the directory if it is missing, and finds its real path: the processes of guests are known by it. Rejects with the system's error if it cannot be used. */
+  /**
+   * Makes the directory if it is missing and was never there, and finds its real path: the processes of guests are known by it. Rejects with the system's error if it cannot be used, and with a
+   * QemuError if it is not the one that the agent has had.
+   */
   async open(): Promise<void> {
     this.#path ??= await this.storage.look(async () => {
-      await mkdir(this.#given, { recursive: true, mode: 0o700 });
-      return realpath(this.#given);
+      if (await this.#mark?.isNoted())
+        await stat(this.#given).catch((error: NodeJS.ErrnoException) => {
+          throw error.code === "ENOENT" ? this.#mark?.otherThan(this.#given) : error;
+        });
+      else await mkdir(this.#given, { recursive: true, mode: 0o700 });
+      const path = await realpath(this.#given);
+      await this.#mark?.check(path);
+      return path;
     });
+  }
+
+  /** Rejects with a QemuError if another directory has taken this one's place since, as when its file system was unmounted. */
+  async confirm(): Promise<void> {
+    const path = this.#path ?? this.#given;
+    await this.storage.look(() => this.#mark?.check(path) ?? Promise.resolve());
   }
 
   /** The directory of an attempt's guest, in the directory that has been opened. Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */

@@ -3,6 +3,7 @@ import { COPYING_THREADS, type ImageStorage } from "../../../adapters/qemu/image
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { StorageGate } from "../../../runtime/storage-gate.ts";
+import { DirectoryMark } from "./directory-mark.ts";
 import { GuestDirs } from "./guest-dirs.ts";
 
 /** How often a storage is asked whether it answers, while nothing else asks it. */
@@ -16,6 +17,7 @@ export const STORAGE_THREADS = 2 * MANY_CALLS + 3 * FEW_CALLS + COPYING_THREADS;
 interface HostStorageOptions {
   readonly clock: Clock;
   readonly instancesPath: string;
+  readonly directoryNote?: string | undefined;
   readonly imagesPath: string;
   readonly imageCache: string;
   readonly volumeDir?: string | undefined;
@@ -50,7 +52,8 @@ export class HostStorage {
     this.#options = options;
     const { instancesPath, imagesPath, imageCache, volumeDir, volumeMounts } = options;
     const instances = this.#gate(`the directory of guests ${instancesPath}`, MANY_CALLS);
-    this.dirs = new GuestDirs(instancesPath, instances);
+    const mark = options.directoryNote === undefined ? null : new DirectoryMark(options.directoryNote);
+    this.dirs = new GuestDirs(instancesPath, instances, mark);
     this.images = {
       source: this.#gate(`the directory of images ${imagesPath}`, FEW_CALLS),
       copies: this.#gate(`the directory of copied images ${imageCache}`, FEW_CALLS),

@@ -54,7 +54,9 @@ export class KnownGuests {
   async isLost({ attemptId }: GuestName): Promise<boolean> {
     await this.#dirs.open();
     const dir = this.#dirs.dirOf(attemptId);
-    return (await this.#lacksRecord(dir)) && findRunningQemu(dir) === null;
+    const isLost = (await this.#lacksRecord(dir)) && findRunningQemu(dir) === null;
+    if (isLost) await this.#dirs.confirm();
+    return isLost;
   }
 
   /** Forgets a guest of which nothing is left, since it is found by its directory alone from then on. Never rejects. */

@@ -57,12 +57,14 @@ interface QemuSurroundings {
   readonly cpuFlagsFile?: string;
   /** Keeps which virtual functions the network cards were told of. */
   readonly functionNotes?: string;
+  /** Keeps the mark of the directory of guests. Absent where any directory in its place may be used. */
+  readonly directoryNote?: string;
 }
 
 /** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string; readonly sysroot: string | null },
-  { clock, logger, layoutOf, cpuFlagsFile, functionNotes }: QemuSurroundings,
+  { clock, logger, layoutOf, cpuFlagsFile, functionNotes, directoryNote }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const { instancesPath, imagesPath } = givenPaths(settings);
@@ -102,7 +104,7 @@ export function openQemuDriver(
     userNetwork: settings.userNetwork,
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
-    functionNotes,
+    ...{ functionNotes, directoryNote },
     volumeDir: settings.volumeDir === null ? undefined : resolve(settings.volumeDir),
     volumeMounts: settings.volumeMounts === null ? undefined : resolve(settings.volumeMounts),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,

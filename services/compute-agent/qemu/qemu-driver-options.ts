@@ -9,6 +9,8 @@ import type { MachineDefaults } from "./machine-of-server.ts";
 export interface QemuDriverOptions extends Omit<FunctionsOptions, "dirs"> {
   /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
   readonly instancesPath: string;
+  /** The agent's file in which it notes the mark of that directory (`DirectoryMark`). Without it the directory is used whatever it is. */
+  readonly directoryNote?: string | undefined;
   readonly program: string;
   /** The directory in which images are found under their ids. */
   readonly imagesPath: string;
