@@ -2,7 +2,6 @@ import type { Pool } from "pg";
 import type { ServerSketch, SketchPart, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
-import { bytesOfText } from "../client/value-types.ts";
 import {
   conditionOf,
   eachValue,
@@ -14,10 +13,7 @@ import {
 import type { StoredServer } from "./read-servers.ts";
 
 type SketchRow = Pick<StoredServer, "uuid" | "created_at_ms"> &
-  Partial<Pick<StoredServer, "status" | "task_state" | "host" | "updated_at_ms" | "launched_at_ms">> & {
-    /** Read as text. */
-    readonly spec?: string;
-  };
+  Partial<Pick<StoredServer, "status" | "task_state" | "host" | "updated_at_ms" | "launched_at_ms" | "spec">>;
 
 /** The columns of each part, and the letter that stands for it in a statement's name. */
 const PARTS: Readonly<Record<SketchPart, { readonly columns: string; readonly letter: string }>> = {
@@ -57,37 +53,19 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
       left join lateral (
         select l.* from (${listed(`${columns}, (${passes}) as passes`, "c.looked < $1 and l.passes")}) l
       ) s on true`,
-    ...{ values, isBytesAsText: true },
+    values,
   });
   if (rows.some(({ looked }) => looked > looksMax)) return null;
   return rows.filter((row): row is SketchRow & { readonly looked: number } => row.uuid != null).map(sketchOf);
 }
 
-/** A list has up to some thousands of sketches, so they are not copied while they are made. */
 function sketchOf(row: SketchRow): ServerSketch {
-  const sketch: { -readonly [Part in keyof ServerSketch]: ServerSketch[Part] } =
-    row.spec === undefined
-      ? { uuid: row.uuid, createdAtMs: row.created_at_ms }
-      : withSpec(row.uuid, row.created_at_ms, row.spec);
-  if (row.status !== undefined) {
-    sketch.status = row.status;
-    sketch.taskState = row.task_state ?? null;
-  }
-  if (row.host !== undefined) sketch.host = row.host;
-  if (row.updated_at_ms !== undefined) sketch.updatedAtMs = row.updated_at_ms;
-  if (row.launched_at_ms !== undefined) sketch.launchedAtMs = row.launched_at_ms;
-  return sketch;
-}
-
-/** The spec is decoded when it is read, which may be while another answer is awaited. */
-function withSpec(uuid: string, createdAtMs: number, text: string): ServerSketch {
-  let spec: ServerSpec | null = null;
   return {
-    uuid,
-    createdAtMs,
-    get spec() {
-      spec ??= ServerSpec.decode(bytesOfText(text));
-      return spec;
-    },
+    ...{ uuid: row.uuid, createdAtMs: row.created_at_ms },
+    ...(row.status !== undefined && { status: row.status, taskState: row.task_state ?? null }),
+    ...(row.host !== undefined && { host: row.host }),
+    ...(row.updated_at_ms !== undefined && { updatedAtMs: row.updated_at_ms }),
+    ...(row.launched_at_ms !== undefined && { launchedAtMs: row.launched_at_ms }),
+    ...(row.spec !== undefined && { spec: ServerSpec.decode(row.spec) }),
   };
 }

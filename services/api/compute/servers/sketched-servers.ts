@@ -9,7 +9,6 @@ import type { Server } from "../../../../core/tasks/server.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
-import { nextTurn } from "../../../../runtime/next-turn.ts";
 import { type Cells, hydrateServers, type KnownServer, knownInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { elsewhereWith } from "./attribute-stretches.ts";
@@ -63,8 +62,6 @@ export async function findSketched(
     deps.store.changesOf(uuids),
     hydrateServers(elsewhere, deps.cells, { withDeleted: false }),
     marker(),
-    // The questions are on their way before the specs are decoded, which takes about as long as the answers.
-    nextTurn().then(() => sketches.forEach(({ sketch }) => void sketch.spec)),
   ]);
   const apart = new Set(elsewhere.map(({ serverUuid }) => serverUuid));
   const ofCells = sketches.filter(({ sketch }) => !apart.has(sketch.uuid)).map((one) => knownOf(one, changes));
@@ -147,7 +144,7 @@ async function sketchesOfCells(
 
 /** The server as far as the order of the list needs it. That does not depend on the parts that were not asked for. */
 function serverOf(sketch: ServerSketch): Server {
-  // Written out, since a copy of an object with a spec that is decoded late takes ten times as long.
+  // Written out, since a list may have thousands of them, and copies of objects take longer.
   return {
     uuid: sketch.uuid,
     status: sketch.status ?? "ACTIVE",
