@@ -34,6 +34,11 @@ export function driverWarnings(logger: Logger) {
         { path, err: error },
         "the virtual functions that network cards were told of cannot be noted in a file; after its next start the agent may leave the addresses of guests that are gone on a card, or clear what you have set meanwhile: make room on the file system, or give the agent's user the right to write there. It is tried again every minute",
       ),
+    onUnmarked: (error: unknown) =>
+      logger.warn(
+        { err: error },
+        "the directory of guests could not be marked, so the agent cannot tell it from an empty mount point in its place: make room, or give the agent's user the right to write in the directory that the error names, and start the agent again",
+      ),
     onDamagedRecord: (dir: string) =>
       logger.error(
         { dir },

@@ -62,7 +62,7 @@ export class GuestDirs {
   /** Rejects with a QemuError if another directory has taken this one's place since, as when its file system was unmounted. */
   async confirm(): Promise<void> {
     const path = this.#path ?? this.#given;
-    await this.storage.look(() => this.#mark?.check(path) ?? Promise.resolve());
+    await this.storage.look(() => this.#mark?.confirm(path) ?? Promise.resolve());
   }
 
   /** The directory of an attempt's guest, in the directory that has been opened. Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */

@@ -18,6 +18,8 @@ interface HostStorageOptions {
   readonly clock: Clock;
   readonly instancesPath: string;
   readonly directoryNote?: string | undefined;
+  /** Called when the directory of guests is used without a mark, since it could not be marked. */
+  readonly onUnmarked?: ((error: unknown) => void) | undefined;
   readonly imagesPath: string;
   readonly imageCache: string;
   readonly volumeDir?: string | undefined;
@@ -52,7 +54,8 @@ export class HostStorage {
     this.#options = options;
     const { instancesPath, imagesPath, imageCache, volumeDir, volumeMounts } = options;
     const instances = this.#gate(`the directory of guests ${instancesPath}`, MANY_CALLS);
-    const mark = options.directoryNote === undefined ? null : new DirectoryMark(options.directoryNote);
+    const { directoryNote, onUnmarked } = options;
+    const mark = directoryNote === undefined ? null : new DirectoryMark(directoryNote, onUnmarked);
     this.dirs = new GuestDirs(instancesPath, instances, mark);
     this.images = {
       source: this.#gate(`the directory of images ${imagesPath}`, FEW_CALLS),

@@ -11,6 +11,8 @@ export interface QemuDriverOptions extends Omit<FunctionsOptions, "dirs"> {
   readonly instancesPath: string;
   /** The agent's file in which it notes the mark of that directory (`DirectoryMark`). Without it the directory is used whatever it is. */
   readonly directoryNote?: string | undefined;
+  /** Called at the start if that directory is used without a mark, since it could not be marked or the mark could not be noted. */
+  readonly onUnmarked?: (error: unknown) => void;
   readonly program: string;
   /** The directory in which images are found under their ids. */
   readonly imagesPath: string;

@@ -214,6 +214,7 @@ export class QemuDriver implements Driver {
     try {
       this.#storage.refuseSilence(order.server.volumes);
       await dirs.open();
+      await dirs.confirm();
       const defaults = await this.#options.defaults();
       const [volumes, images] = [this.#volumes, this.#images];
       const options = {
