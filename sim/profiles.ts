@@ -28,6 +28,7 @@ export type SimFault =
   | "silence"
   | "dies-giving"
   | "dies-replacing"
+  | "database-full"
   | "restore"
   | "restore-midway"
   | "guest-ends"
@@ -133,6 +134,16 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 1_000,
     skewMs: 5_000,
     drivers: SLOW,
+  },
+  {
+    name: "full-disks",
+    about:
+      "the disks of cells' databases fill for some time, while messages arrive twice, places are slow and processes die",
+    faults: ["database-full", "database-full", "database-full", "twice", "slow-place", "kill"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 2_000,
+    drivers: QUICK,
   },
   {
     name: "stalls",

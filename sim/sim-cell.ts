@@ -56,6 +56,8 @@ export class SimCell {
   readonly #links: SimLinks;
   readonly #hosts: readonly SimHosts[];
   readonly #conductors: readonly string[];
+  /** The share of the transactions that find no space on the database's disk, from 0 to 1. */
+  #fullShare = 0;
   #isTrue = true;
 
   constructor(
@@ -90,6 +92,8 @@ export class SimCell {
           hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
+    const draw = world.random(`${name}-disk`);
+    this.#ledger.isFull = () => this.#fullShare > 0 && draw() < this.#fullShare;
     this.#ledger.onTransaction((_, rows) => {
       this.#checkRows(rows);
       this.onChange();
@@ -218,6 +222,11 @@ export class SimCell {
       await this.#store.quarantine.renewIncarnation();
       return this.#hosts.flatMap((hosts) => hosts.running()).map(({ guest }) => guest.serverUuid);
     };
+  }
+
+  /** Fills the disk of its database. Small writes still find room in pages that exist, so only a share of the transactions fails. */
+  fillDisk(share: number): void {
+    this.#fullShare = share;
   }
 
   /** Names of its conductors. */

@@ -61,7 +61,10 @@ export class SimNemesis {
     this.#stopped = true;
     this.#world.network.heal();
     this.#world.history.record("nemesis", "stops");
-    for (const cell of this.#cloud.cells) this.#endLies(cell);
+    for (const cell of this.#cloud.cells) {
+      cell.fillDisk(0);
+      this.#endLies(cell);
+    }
   }
 
   #next(): void {
@@ -120,8 +123,9 @@ export class SimNemesis {
         this.#cutAgent(this.#pick(supervisor.names("agent")), durationMs, chance);
         break;
       case "database-stall":
+      case "database-full":
       case "broker-stall":
-        this.#stallStore(fault, cell, durationMs, chance);
+        this.#disturbStore(fault, cell, durationMs, chance);
         break;
       case "neutron-away":
       case "no-driver":
@@ -180,10 +184,26 @@ export class SimNemesis {
     this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
   }
 
-  #stallStore(fault: "database-stall" | "broker-stall", cell: SimCell, durationMs: number, chance: number): void {
+  #disturbStore(
+    fault: "database-stall" | "database-full" | "broker-stall",
+    cell: SimCell,
+    durationMs: number,
+    chance: number,
+  ): void {
+    if (fault === "database-full") {
+      this.#fillDisk(cell, 1_000 + durationMs, chance);
+      return;
+    }
     const ofCell = fault === "database-stall" ? cell.databasePlace : cell.brokerPlace;
     const ofApis = fault === "database-stall" ? "api-db" : "api-nats";
     this.#cut([["*", chance < 0.3 ? ofApis : ofCell]], durationMs);
+  }
+
+  /** The disk of a cell's database fills, until an operator frees space. */
+  #fillDisk(cell: SimCell, durationMs: number, chance: number): void {
+    if (this.#stopped) return;
+    cell.fillDisk(chance < 0.5 ? 1 : chance);
+    this.#world.clock.setTimer(durationMs, () => cell.fillDisk(0));
   }
 
   #disturbNeutron(fault: "neutron-away" | "no-driver", durationMs: number): void {

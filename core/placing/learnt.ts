@@ -12,6 +12,7 @@ export function nothingLearnt(at: string | null, assignment: number): Learnt {
   return {
     at,
     assignment,
+    isSole: at === null,
     isLeft: false,
     closures: 0,
     shut: NO_CELLS,
@@ -49,10 +50,21 @@ export function cellFoundClosed(learnt: Learnt, cell: string): Learnt {
   return { ...learnt, isLeft: true, closures, shut };
 }
 
-/** This scheduler has assigned the request to the cell: under a new number, if the request has left another cell or this one before. */
+/**
+ * The claim was refused, and certainly not written. If no other placing has ever assigned the request, no other claim is on its way to the
+ * cell, so the cell need not be closed to the server before the request goes elsewhere. It could not be: a closure is written, too.
+ */
+export function writeRefused(learnt: Learnt): Learnt {
+  return { ...learnt, isLeft: learnt.isLeft || learnt.isSole, fresh: false };
+}
+
+/**
+ * This scheduler has assigned the request to the cell: under a new number, if the request has left another cell or this one before, or if
+ * another placing had assigned it. That one then cannot assign it elsewhere without learning of this one.
+ */
 export function assignedTo(learnt: Learnt, cell: string): Learnt {
-  const { at, assignment, isLeft } = learnt;
-  const isRenewed = at !== null && (at !== cell || isLeft);
+  const { at, assignment, isLeft, isSole } = learnt;
+  const isRenewed = at !== null && (at !== cell || isLeft || !isSole);
   return { ...learnt, at: cell, assignment: assignment + (isRenewed ? 1 : 0), isLeft: false };
 }
 
@@ -61,7 +73,7 @@ export function assignedElsewhere(
   learnt: Learnt,
   { cell, assignment }: { readonly cell: string | null; readonly assignment: number },
 ): Learnt {
-  return { ...learnt, at: cell, assignment, isLeft: false };
+  return { ...learnt, at: cell, assignment, isSole: false, isLeft: false };
 }
 
 /** The host had no room after all, and the next choice skips it. */

@@ -17,6 +17,10 @@ interface CellModel {
   seen: number;
   /** The last assignment under which the cell is closed to the server. */
   shutUpTo: number;
+  /** The cell's disk is full: it refuses to store anything, also that it is closed to the server. */
+  isFull: boolean;
+  /** Schedulers place nothing here, since it has refused a claim for that reason. */
+  isAvoided: boolean;
   /** The server, or the operation of the move, is stored in the cell. */
   isPresent: boolean;
   timesStored: number;
@@ -32,13 +36,18 @@ class RowsModel {
 
   constructor(rooms: readonly { readonly room: number; readonly seen: number }[], cell: string | null) {
     const model = ({ room, seen }: { room: number; seen: number }): CellModel => ({
-      ...{ room, seen, shutUpTo: -1, isPresent: false, timesStored: 0 },
+      ...{ room, seen, shutUpTo: -1, isFull: false, isAvoided: false, isPresent: false, timesStored: 0 },
     });
     this.cells = new Map(CELLS.map((name, index) => [name, model(rooms[index]!)]));
     this.cell = cell;
   }
 
   answer(question: PlacingQuestion, newId: () => string): PlacingEvent {
+    if (question.kind === "claim" && this.cells.get(question.claim.cell)!.isFull) {
+      this.cells.get(question.claim.cell)!.isAvoided = true;
+      return { kind: "write-refused" };
+    }
+    if (question.kind === "leave-cell" && this.cells.get(question.cell)!.isFull) return { kind: "failed" };
     switch (question.kind) {
       case "read-server":
         return { kind: "server-read", leftOut: new Map() };
@@ -73,7 +82,9 @@ class RowsModel {
   }
 
   #choose({ at, shut, tried }: Learnt, newId: () => string): PlacingEvent {
-    const open = [...this.cells].filter(([name, { seen }]) => seen > 0 && !shut.has(name) && !tried.has(name));
+    const open = [...this.cells].filter(
+      ([name, { seen, isAvoided }]) => seen > 0 && !isAvoided && !shut.has(name) && !tried.has(name),
+    );
     const [name] = open.find(([cell]) => cell === at) ?? open[0] ?? [];
     return name === undefined ? noHost() : { kind: "chosen", claim: reservedClaim(newId(), name) };
   }
@@ -155,6 +166,7 @@ interface Turn {
   readonly drift: number;
   readonly where: string;
   readonly seen: number | null;
+  readonly full: boolean | null;
 }
 
 const turn: fc.Arbitrary<Turn> = fc.record({
@@ -168,6 +180,8 @@ const turn: fc.Arbitrary<Turn> = fc.record({
   where: fc.constantFrom(...CELLS),
   /** The view of that cell catches up or falls behind. With null it stays as it is. */
   seen: fc.constantFrom(null, null, null, 0, 2),
+  /** The disk of that cell fills, or has space again. With null it stays as it is. */
+  full: fc.constantFrom(null, null, null, true, false),
 });
 const rooms = fc.array(fc.record({ room: fc.nat(2), seen: fc.nat(2) }), { minLength: 2, maxLength: 2 });
 
@@ -187,9 +201,11 @@ function playToEnd({ route, hands, rows, turns, isOld }: Scene): void {
     return `claim ${claims}`;
   };
   const deliveries: (Delivery | null)[] = Array.from({ length: hands }, () => null);
-  for (const { hand, what, drift, where, seen } of turns) {
+  for (const { hand, what, drift, where, seen, full } of turns) {
     const cell = rows.cells.get(where)!;
     cell.seen = seen ?? cell.seen;
+    cell.isFull = full ?? cell.isFull;
+    cell.isAvoided = cell.isAvoided && full !== false;
     cell.room = Math.max(0, cell.room + drift);
     const at = hand % hands;
     if (what === "crash" || deliveries[at]?.end) {
@@ -199,6 +215,7 @@ function playToEnd({ route, hands, rows, turns, isOld }: Scene): void {
     deliveries[at] ??= new Delivery(route, rows, isOld);
     deliveries[at].step(what, newId);
   }
+  for (const cell of rows.cells.values()) Object.assign(cell, { isFull: false, isAvoided: false });
   for (let again = 0; again < 3; again += 1) {
     const last = new Delivery(route, rows, isOld);
     const wasOpen = rows.state === "open";
@@ -237,6 +254,33 @@ test("a request that two schedulers take at once, with crashes at any point, end
       },
     ),
     { numRuns: 3_000 },
+  );
+});
+
+test("a request whose cell refuses to write, while two schedulers have it, still ends in one cell", () => {
+  const nothingElse = { what: "answered", drift: 0, seen: null } as const;
+  const fullness: fc.Arbitrary<Turn> = fc.record({
+    hand: fc.nat(1),
+    where: fc.constantFrom("one", "one", "two"),
+    full: fc.constantFrom(null, null, null, null, true, false),
+    ...{
+      what: fc.constantFrom("answered", "answered", "answered", "answered", "answered", "crash"),
+      drift: fc.constant(0),
+    },
+    seen: fc.constant(null),
+  });
+  const fills: Turn = { ...nothingElse, hand: 0, where: "one", full: true };
+  fc.assert(
+    fc.property(fc.array(fullness, { maxLength: 40 }), (turns) => {
+      const rows = new RowsModel(
+        [2, 2].map((room) => ({ room, seen: room })),
+        null,
+      );
+      playToEnd({ route: BOOT, hands: 2, rows, turns: [fills, ...turns], isOld: false });
+      expect([...rows.cells.values()].map(({ timesStored }) => timesStored).sort()).toEqual([0, 1]);
+      expect([rows.state, storedIn(rows)]).toEqual(["open", [rows.cell]]);
+    }),
+    { numRuns: 6_000 },
   );
 });
 

@@ -36,7 +36,15 @@ export interface Learnt {
   readonly at: string | null;
   /** The number of this assignment (see RequestRecord). A move has none, so it is 0 there. */
   readonly assignment: number;
-  /** The assigned cell is closed to the server under this assignment, so the next one gets a new number. */
+  /**
+   * Only this placing has ever assigned the request to a cell. Others take a request over under a new number, so as long as this number
+   * stands, no other claim for the server is on its way to any cell.
+   */
+  readonly isSole: boolean;
+  /**
+   * The assigned cell is closed to the server under this assignment, or no claim for the server is on its way there, so the next assignment
+   * gets a new number.
+   */
   readonly isLeft: boolean;
   /** How often a claim has found its cell closed to the server. */
   readonly closures: number;
@@ -163,6 +171,8 @@ export type PlacingEvent =
       readonly inFlight: boolean;
       readonly shortfalls: readonly Shortfall[];
     }
+  /** The cell's database refused to write anything, and it is certain that nothing was written. */
+  | { readonly kind: "write-refused" }
   /** The rule of the server's group refused the host. See GroupConflict. */
   | {
       readonly kind: "group-conflict";
@@ -251,7 +261,7 @@ export const AWAITED = {
   pinning: ["pinned", "pinned-elsewhere"],
   assigning: ["assigned", "assigned-elsewhere", "over"],
   marking: ["marked", "unplaceable", "over"],
-  claiming: ["claimed", "found", "closed", "server-changed", "lost", "group-conflict", "unplaceable"],
+  claiming: ["claimed", "found", "closed", "server-changed", "lost", "write-refused", "group-conflict", "unplaceable"],
   noting: ["noted"],
   withdrawing: ["cell-left", "found", "unplaceable", "cannot-yet"],
   "asking-cell": ["found", "not-begun", "cannot-yet"],

@@ -32,6 +32,7 @@ const ANSWERS: { readonly [Kind in PlacingEvent["kind"]]: fc.Arbitrary<PlacingEv
   closed: fc.constant({ kind: "closed" }),
   "server-changed": fc.constant({ kind: "server-changed" }),
   lost: inFlight.map((flying) => ({ kind: "lost", why: "stale", inFlight: flying, shortfalls: [] })),
+  "write-refused": fc.constant({ kind: "write-refused" }),
   "group-conflict": fc
     .record({
       policy: fc.constantFrom("affinity" as const, "anti-affinity" as const),

@@ -10,6 +10,7 @@ import {
   nothingLearnt,
   serverRead,
   viewsSeen,
+  writeRefused,
 } from "./learnt.ts";
 import {
   AWAITED,
@@ -254,6 +255,8 @@ function stepClaiming(plan: PlacingPlan, state: StateOf<"claiming">, event: Even
       const tells = { kind: "tell-lost", claim, why: event.why } as const;
       return nextRound(plan, hostLost(learnt, claim, event), [...released, learns, tells]);
     }
+    case "write-refused":
+      return nextRound(plan, writeRefused(learnt), released);
     case "group-conflict": {
       const tells = { kind: "tell-lost", claim, why: event.kind } as const;
       return nextRound(plan, groupLearnt(learnt, claim, event), [...released, tells]);

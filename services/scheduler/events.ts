@@ -231,6 +231,16 @@ export class SchedulerEvents {
     );
   }
 
+  /** The cell's database refused to write claims, and nothing was written. */
+  writeRefused(cell: string, why: string): void {
+    this.#nowAndThen(`writes of cell ${cell}`, () =>
+      this.#logger.error(
+        { cell, why },
+        "a cell's database refuses to write, for example because its disk is full; the scheduler places new servers in other cells until it writes again: free space for it",
+      ),
+    );
+  }
+
   /** Counts decisions that were not kept, so that nobody can ask for their explanation later. */
   decisionsDropped(decisions: number): void {
     this.#metrics.decisionsDropped.inc(decisions);

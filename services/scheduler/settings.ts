@@ -23,6 +23,8 @@ export interface SchedulerSettings {
   readonly cellSilentMs: number;
   /** How long a cell may take to answer one call before the requests that wait for the answer are put off. */
   readonly cellAnswerMs: number;
+  /** A cell whose database refused to write a dispatch, for example on a full disk, gets no new servers for this long. */
+  readonly cellRefusedMs: number;
   /** How long a scheduler waits for a cell's view to catch up before it refuses a request or tries it again. */
   readonly seenDeadlineMs: number;
   /** While a cell does not answer, no request is refused with "No valid host" before it has reached this age. */
@@ -79,6 +81,7 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   decisionsBurst: 250,
   decisionFlushMs: 100,
   cellSilentMs: 2_000,
+  cellRefusedMs: 10_000,
   cellAnswerMs: 5_000,
   seenDeadlineMs: 2_000,
   placeWithinMs: 60_000,

@@ -55,7 +55,7 @@ import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { MemoryCellTables } from "./memory-cell-tables.ts";
-import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
+import { closeStep, dispatchStep, orRefused, requestDeleteStep } from "./memory-dispatch-steps.ts";
 import { hostRecordsOf } from "./memory-host-records.ts";
 import {
   agentArrivedStep,
@@ -104,7 +104,7 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   // --- DispatchStore, ServerStore
 
   async dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
-    return this.step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
+    return orRefused(dispatches, () => this.step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch))));
   }
 
   async close(closings: readonly Closing[]): Promise<readonly CloseOutcome[]> {

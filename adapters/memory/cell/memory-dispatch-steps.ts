@@ -13,9 +13,23 @@ import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellTransaction, ServerRow, TaskRow } from "./cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
+import { DiskFullError } from "./memory-ledger.ts";
 
 /** No assignment has this number. A delete closes the cell to its server for good. */
 const CLOSED_FOR_EVER = 2 ** 31 - 1;
+
+/** Answers all dispatches of a transaction that found no space on the disk. */
+export function orRefused(
+  dispatches: readonly Dispatch[],
+  run: () => readonly DispatchOutcome[],
+): readonly DispatchOutcome[] {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof DiskFullError)) throw error;
+    return dispatches.map(() => ({ kind: "write-refused", why: error.message }));
+  }
+}
 
 /** Writes the claim, the server, the task and its first attempt, or nothing. */
 export function dispatchStep(tx: CellTransaction, { task, change, assignment = 0 }: Dispatch): DispatchOutcome {

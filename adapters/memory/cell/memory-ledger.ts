@@ -10,6 +10,14 @@ import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { MemoryOperatorsWord } from "./memory-operators-word.ts";
 import { MemoryTreeReports } from "./memory-tree-reports.ts";
 
+/** The twin of a database that refuses a transaction because its disk is full. Nothing was written. */
+export class DiskFullError extends Error {
+  constructor() {
+    super("could not extend file: No space left on device");
+    this.name = "DiskFullError";
+  }
+}
+
 /** The writes and reads of a transaction on a memory ledger. Writes take effect at once and cannot be undone, so check before writing. */
 export interface MemoryTransaction {
   applyAllocations(change: AllocationChange): AllocationOutcome;
@@ -39,10 +47,13 @@ export class MemoryLedger implements Ledger {
   /** The agents' reports of its trees. */
   readonly reports = new MemoryTreeReports({ ledger: this.#ledger, operators: this.operators });
   readonly #listeners = new Set<TransactionListener>();
+  /** Whether the next transaction finds no space on the disk. */
+  isFull: () => boolean = () => false;
   #xid = 0;
 
-  /** Runs a transaction, and then calls the listeners with its rows if it changed any. */
+  /** Runs a transaction, and then calls the listeners with its rows if it changed any. Throws `DiskFullError`. */
   transact<Result>(work: (transaction: MemoryTransaction, xid: number) => Result): Result {
+    if (this.isFull()) throw new DiskFullError();
     this.#xid += 1;
     const xid = this.#xid;
     const rows: RowChange[] = [];

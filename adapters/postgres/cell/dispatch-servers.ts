@@ -11,7 +11,7 @@ import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { packBytes } from "../client/pack-bytes.ts";
-import { runStored } from "../client/run-stored.ts";
+import { refusedWrite, runStored } from "../client/run-stored.ts";
 import { queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
@@ -32,7 +32,11 @@ export async function dispatchServers(
   pool: Pool,
   dispatches: readonly Dispatch[],
 ): Promise<readonly DispatchOutcome[]> {
-  await reopen(pool, dispatches);
+  const refused = await orRefused(dispatches, async () => {
+    await reopen(pool, dispatches);
+    return null;
+  });
+  if (refused !== null) return refused;
   const outcomes = await dispatchOpened(pool, dispatches);
   const closed = dispatches.filter(({ assignment = 0 }, at) => assignment > 0 && outcomes[at]?.kind === "closed");
   // A slow scheduler may have left the cell under an earlier assignment after the cell was opened. Such a mark does not hold for this one.
@@ -51,10 +55,27 @@ function dispatchOpened(pool: Pool, dispatches: readonly Dispatch[]): Promise<re
   return inRounds(
     dispatches,
     (dispatch) => specOf(dispatch.task).uuid,
-    (round) => (round.some(isGrouped) ? dispatchGrouped(pool, round) : dispatchRound(pool, round)),
+    (round) => orRefused(round, () => (round.some(isGrouped) ? dispatchGrouped : dispatchRound)(pool, round)),
     (dispatch, round) =>
       isGrouped(dispatch) && round.some((other) => groupsEntangle(claimOf(other), claimOf(dispatch))),
   );
+}
+
+/**
+ * Runs one transaction for these dispatches. If the database refused it and certainly wrote nothing, each of them is answered so, because
+ * other rounds of the same batch may have been committed.
+ */
+async function orRefused<Result>(
+  dispatches: readonly Dispatch[],
+  run: () => Promise<Result>,
+): Promise<Result | readonly DispatchOutcome[]> {
+  try {
+    return await run();
+  } catch (error) {
+    const why = refusedWrite(error);
+    if (why === null) throw error;
+    return dispatches.map(() => ({ kind: "write-refused", why }));
+  }
 }
 
 /**

@@ -80,6 +80,35 @@ test("a dispatch is not refused when a slow scheduler leaves the cell under an e
   expect((await store.servers([serverId(1)])).map(({ status }) => status)).toEqual(["BUILD"]);
 });
 
+test("a dispatch that Postgres refuses for lack of space is answered, and the other rounds of its batch are kept", async () => {
+  await emptyCellTables(pool);
+  await new PostgresLedger(pool).putTrees([hostTree(0, 4)]);
+  await pool.query(`create function refuse_for_space() returns trigger language plpgsql as $$
+    begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
+  const store = new PostgresCellStore(pool);
+  const group = { uuid: serverId(0), policy: "anti-affinity", maxServerPerHost: 0 };
+  const refused = { kind: "write-refused", why: "could not extend file: No space left on device" };
+  try {
+    await pool.query(`create trigger no_space before insert on tasks for each row
+      when (new.id = '${taskId(2)}' or new.id = '${taskId(3)}') execute function refuse_for_space()`);
+    // The same server twice makes two rounds.
+    const twice = [dispatchOf({ server: 1, task: 1, hosts: [0] }), dispatchOf({ server: 1, task: 4, hosts: [0] })];
+    const outcomes = await store.dispatch([twice[0]!, dispatchOf({ server: 2, task: 2, hosts: [0] }), twice[1]!]);
+    expect(outcomes).toMatchObject([refused, refused, { kind: "dispatched" }]);
+    expect((await store.servers([1, 2].map(serverId))).map(({ uuid }) => uuid)).toEqual([serverId(1)]);
+    // A server of a group, whose dispatch is a transaction of several statements.
+    expect(await store.dispatch([dispatchOf({ server: 3, task: 3, hosts: [0], spec: { group } })])).toEqual([refused]);
+    // A refused commit may have been carried out, so nothing is answered.
+    await pool.query("drop trigger no_space on tasks");
+    await pool.query(`create constraint trigger no_space after insert on tasks deferrable initially deferred
+      for each row execute function refuse_for_space()`);
+    const atCommit = store.dispatch([dispatchOf({ server: 3, task: 3, hosts: [0], spec: { group } })]);
+    await expect(atCommit).rejects.toMatchObject({ name: "StoreError", code: "unavailable" });
+  } finally {
+    await pool.query("drop function refuse_for_space cascade");
+  }
+});
+
 test("rows that are named by key are found by key, however many servers and open tasks there are", async () => {
   const fresh = await freshDatabase("cell");
   const one = createPool({ url: fresh.url, applicationName: "by key", connectionsMax: 1 });

@@ -1,6 +1,7 @@
 import { AssertionError } from "../../../core/assert.ts";
 import { StoreError, type StoreErrorCode } from "../../../core/stores/store-error.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
+import { isOfCommit } from "./transaction.ts";
 
 /** Errors after which the same call may be repeated, by SQLSTATE, SQLSTATE class (two characters) or system error. All others are bugs. */
 const UNAVAILABLE: ReadonlySet<string> = new Set([
@@ -36,6 +37,21 @@ export function storeErrorCodeOf(error: unknown): StoreErrorCode {
 /** Whether the database could not be asked, so that the call may be repeated later. Takes a store's error or one of the driver's. */
 export function isUnavailable(error: unknown): boolean {
   return (error instanceof StoreError ? error.code : storeErrorCodeOf(error)) === "unavailable";
+}
+
+/** SQLSTATEs, or their classes, with which Postgres refuses a statement because it cannot store anything at present. */
+const CANNOT_WRITE = ["53", "25006"];
+
+/**
+ * Why the database refused to write, if it is certain that it wrote nothing: its disk is full, it has no memory or connection left, or it
+ * is read-only. Null for every other error, also for one during the commit of a transaction. Takes a store's error or one of the driver's.
+ */
+export function refusedWrite(error: unknown): string | null {
+  const cause = error instanceof StoreError ? error.cause : error;
+  if (!(cause instanceof Error) || isOfCommit(cause)) return null;
+  const code = (cause as { readonly code?: unknown }).code;
+  if (typeof code !== "string" || code.length !== 5) return null;
+  return CANNOT_WRITE.some((refused) => code.startsWith(refused)) ? cause.message : null;
 }
 
 /** Runs a store's work. Throws a `StoreError` for any failure except assertions, which pass through. */

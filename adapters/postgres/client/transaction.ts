@@ -4,6 +4,14 @@ import type { Pool, PoolClient } from "pg";
 const CONFLICTS = ["40001", "40P01"];
 const TRIES_MAX = 5;
 
+/** Errors of commits. Whether such a transaction was committed is not known for certain. */
+const OF_COMMITS = new WeakSet<Error>();
+
+/** Whether the error came while `inTransaction` committed, so that the transaction may have been committed. */
+export function isOfCommit(error: Error): boolean {
+  return OF_COMMITS.has(error);
+}
+
 /**
  * Runs `work` in a transaction (read committed), which is committed when `work` resolves and rolled back when it throws. Conflicts are
  * retried as in `retryConflicts`, so `work` must have no effect except on the database.
@@ -40,7 +48,10 @@ async function runOnce<Result>(pool: Pool, work: (client: PoolClient) => Promise
   try {
     await client.query("begin");
     const result = await work(client);
-    await client.query("commit");
+    await client.query("commit").catch((error: Error) => {
+      OF_COMMITS.add(error);
+      throw error;
+    });
     return result;
   } catch (error) {
     await client.query("rollback").catch((rollbackError: Error) => {

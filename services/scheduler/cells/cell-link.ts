@@ -33,17 +33,20 @@ export class CellLink {
   readonly #clock: Clock;
   readonly #silentMs: number;
   readonly #answerMs: number;
+  readonly #avoidMs: number;
   /**
    * Number of calls that the cell's store has not answered yet. The next field is the time of the last answer, or of the first of these
    * calls if that is later.
    */
   #unanswered = 0;
   #quietSinceMs = 0;
+  /** Why the cell's database last refused to write a dispatch, and when the next one may be tried. Null since it has written one. */
+  #refusal: { readonly why: string; readonly untilMs: number } | null = null;
 
   constructor(
     cell: SchedulerCell,
     clock: Clock,
-    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs" | "cellAnswerMs">,
+    settings: Pick<SchedulerSettings, "batchMax" | "claimExpiryMs" | "cellSilentMs" | "cellAnswerMs" | "cellRefusedMs">,
   ) {
     const { store, operations, view, source } = cell;
     const maxItems = settings.batchMax;
@@ -51,6 +54,7 @@ export class CellLink {
     this.#clock = clock;
     this.#silentMs = settings.cellSilentMs;
     this.#answerMs = settings.cellAnswerMs;
+    this.#avoidMs = settings.cellRefusedMs;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
     this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
     this.#announcer = new TaskAnnouncer(cell.bus, cell.name);
@@ -80,7 +84,16 @@ export class CellLink {
 
   /** Whether new servers may be placed in the cell now. */
   get isOpen(): boolean {
-    return !this.disabled && this.answers;
+    return !this.disabled && this.answers && this.refusesWrites === null;
+  }
+
+  /**
+   * Why the cell's database refuses to write, if it has refused a dispatch lately, for example because its disk is full. Such a cell still
+   * answers, and what it has is still reached, but nothing new is sent there for a while.
+   */
+  get refusesWrites(): string | null {
+    const refusal = this.#refusal;
+    return refusal !== null && this.#clock.monotonic() < refusal.untilMs ? refusal.why : null;
   }
 
   /**
@@ -93,8 +106,12 @@ export class CellLink {
   }
 
   /** Rejects as the store does. The dispatch may then have happened or not. */
-  dispatch(dispatch: Dispatch): Promise<DispatchOutcome> {
-    return this.#listen(this.#dispatches.submit(dispatch));
+  async dispatch(dispatch: Dispatch): Promise<DispatchOutcome> {
+    const outcome = await this.#listen(this.#dispatches.submit(dispatch));
+    if (outcome.kind === "write-refused")
+      this.#refusal = { why: outcome.why, untilMs: this.#clock.monotonic() + this.#avoidMs };
+    else if (outcome.kind === "dispatched") this.#refusal = null;
+    return outcome;
   }
 
   /** Refuses every later dispatch of this server to the cell under this assignment; see DispatchStore.close. */

@@ -158,7 +158,8 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     const task = buildTask(held.id, spec, { selections, attemptsMax: this.#attemptsMax });
     this.#task = task;
     const askedAtMs = clock.monotonic();
-    const outcome = await this.#linkOf(held.cell).dispatch({ task, change: changeOf(spec, held), assignment });
+    const link = this.#linkOf(held.cell);
+    const outcome = await link.dispatch({ task, change: changeOf(spec, held), assignment });
     events.claimed(clock.monotonic() - askedAtMs);
     switch (outcome.kind) {
       case "dispatched":
@@ -174,6 +175,9 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
         const fault = `Another client has allocations under this server's id: ${outcome.why}.`;
         return { kind: "unplaceable", fault, mayHaveBegun: false };
       }
+      case "write-refused":
+        events.writeRefused(held.cell, outcome.why);
+        return { kind: "write-refused" };
       case "no-capacity":
         return { kind: "lost", why: outcome.kind, inFlight: false, shortfalls: outcome.shortfalls };
       case "stale":
@@ -212,10 +216,20 @@ function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: ReservedCl
   return claim(consumerUuid(uuid), { projectId, userId, type: CONSUMER_TYPE_INSTANCE }, items);
 }
 
-/** Cells that may have room and were not searched, sorted by name. */
+/** Cells that may have room and were not searched, in the order of the links, with the reason where it is not that they are silent. */
 function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is connected yet)"];
-  return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);
+  return links.flatMap((link) => {
+    if (link.disabled || shut.has(link.name)) return [];
+    if (!link.answers) return [link.name];
+    const why = link.refusesWrites;
+    return why === null ? [] : [`${link.name} (${describeWriteRefused(why)})`];
+  });
+}
+
+/** Why nothing is placed in the cell, and what to do about it, for people. */
+function describeWriteRefused(why: string): string {
+  return `its database refuses to write: ${why}; if its disk is full, free space there`;
 }
 
 const quarantinedIn = (cell: string): string => `In cell ${cell} ${GUEST_IN_QUARANTINE}.`;
