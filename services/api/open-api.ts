@@ -33,7 +33,7 @@ import {
   registerFollowerMetrics,
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
+import { describeUnready } from "../../adapters/postgres/schema/migrate.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
@@ -90,8 +90,8 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const pool = openPool(settings.databaseUrl, "API database", logger, true);
     const store = new PostgresApiStore(pool);
     closers.push(() => store.close());
-    const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
-    if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+    const unready = await patience.until("the API database", () => describeUnready(pool, "api", "the API database"));
+    if (unready !== null) throw new Error(unready);
     const bus = openBus(settings.natsUrl, "API tier", logger, closers);
     const records = await patience.until("the cells' records", () => store.cells());
     const opened = records.map((cell) => openCell(cell, logger, closers));

@@ -12,7 +12,7 @@ import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { claimCellName } from "../../adapters/postgres/schema/claim-cell-name.ts";
-import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
+import { describeUnready } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
 import { addressText } from "../../runtime/address-text.ts";
@@ -75,9 +75,10 @@ export async function openConductor(
     },
     async start() {
       await probes.start();
-      const pending = await patience.until("the cell's database", () => pendingMigrations(pool, "cell"));
-      if (pending.length > 0)
-        throw new Error(`the cell's database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+      const unready = await patience.until("the cell's database", () =>
+        describeUnready(pool, "cell", "the cell's database"),
+      );
+      if (unready !== null) throw new Error(unready);
       await patience.until("the cell's database", () => claimCellName(pool, options.cell));
       await conductor.start();
     },

@@ -21,7 +21,7 @@ import {
   type WatchedFollower,
 } from "../../adapters/postgres/follower/follower-telemetry.ts";
 import { LedgerFollower } from "../../adapters/postgres/follower/ledger-follower.ts";
-import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
+import { describeUnready } from "../../adapters/postgres/schema/migrate.ts";
 import { RedisSoftState } from "../../adapters/redis/redis-soft-state.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/start-tracing.ts";
@@ -137,8 +137,8 @@ function openSoftState(url: string, logger: Logger): RedisSoftState {
 
 /** Waits for the API database and the bus. Rejects when the database lacks migrations. */
 async function whenReachable(pool: Pool, patience: Patience): Promise<void> {
-  const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
-  if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
+  const unready = await patience.until("the API database", () => describeUnready(pool, "api", "the API database"));
+  if (unready !== null) throw new Error(unready);
 }
 
 const QUEUE_TROUBLES: Readonly<Record<StreamState, string | null>> = {

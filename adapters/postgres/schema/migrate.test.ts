@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { copySchema } from "../../../test/rigs/schema-copy.ts";
 import { dropDatabase, ensureDatabase, withClient } from "../client/databases.ts";
-import { migrate, pendingMigrations } from "./migrate.ts";
+import { describeUnready, migrate, pendingMigrations } from "./migrate.ts";
 import { readSchemaFiles, schemaDirectory } from "./schema-files.ts";
 
 let database: TestDatabase;
@@ -60,6 +60,32 @@ test("leaves a newer database alone, and lets services of the previous version s
     });
     expect(await pendingMigrations(client, "api")).toEqual([]);
     await client.query("delete from schema_migrations where name like '9999%'");
+  });
+});
+
+test("tells an older process to start its newer version instead of migrating a database that is newer than it", async () => {
+  await withClient(database.url, async (client) => {
+    const asked = () => describeUnready(client, "api", "the API database");
+    expect(await asked()).toBeNull();
+    const { rows } = await client.query<{ name: string; revision: number; checksum: string }>(
+      "delete from schema_functions where name = 'is_open_request' returning name, revision, checksum",
+    );
+    expect(await asked()).toBe("the API database lacks functions/is_open_request; run `berth db migrate`");
+    await client.query(FROM_THE_FUTURE, [false]);
+    expect(await asked()).toMatch(
+      /^this process is older than the API database, which has 9999.*: start the newer version/,
+    );
+    await client.query("delete from schema_migrations where name like '9999%'");
+    await client.query("update schema_functions set revision = revision + 1000 where name = $1", ["follow_requests"]);
+    expect(await asked()).toMatch(/which has functions\/.* of a newer version .*: start the newer version/);
+    await client.query("update schema_functions set revision = revision - 1000 where name = $1", ["follow_requests"]);
+    const [row] = rows;
+    await client.query("insert into schema_functions (name, revision, checksum) values ($1, $2, $3)", [
+      row?.name,
+      row?.revision,
+      row?.checksum,
+    ]);
+    expect(await asked()).toBeNull();
   });
 });
 

@@ -94,6 +94,27 @@ export async function pendingMigrations(client: pg.Pool | pg.Client, kind: Datab
   return namesOf(await compareSchema(client, kind, readSchemaFiles(schemaDirectory(kind))));
 }
 
+/**
+ * Why a service of this version cannot use the database, and what to do, as one line; null when it can. `database` names it, for example
+ * "the API database". Throws `MigrateError`. Changes nothing.
+ */
+export async function describeUnready(
+  client: pg.Pool | pg.Client,
+  kind: DatabaseKind,
+  database: string,
+): Promise<string | null> {
+  await requireServerVersion(client);
+  const pending = await compareSchema(client, kind, readSchemaFiles(schemaDirectory(kind)));
+  const names = namesOf(pending);
+  if (names.length === 0) return null;
+  const newer = pending.unknown ?? (pending.newerFunction === null ? null : `functions/${pending.newerFunction}`);
+  if (newer === null) return `${database} lacks ${names.join(", ")}; run \`berth db migrate\``;
+  return (
+    `this process is older than ${database}, which has ${newer} of a newer version of Berth and lacks ${names.join(", ")}: ` +
+    "start the newer version of this process (`berth db migrate` of this version cannot help)"
+  );
+}
+
 /** A larger number of functions is only counted, not listed. */
 const FUNCTIONS_NAMED_MAX = 3;
 

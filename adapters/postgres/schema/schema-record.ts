@@ -40,6 +40,8 @@ export interface Pending {
   readonly functions: readonly SqlFunction[];
   /** A migration that the database has and that this version does not know. */
   readonly unknown: string | null;
+  /** A function of which the database has a newer text than this version. */
+  readonly newerFunction: string | null;
 }
 
 /** Compares a database with the files. Throws `MigrateError`. Changes nothing. */
@@ -56,6 +58,7 @@ export async function compareSchema(
   return {
     ...compareMigrations(applied, kind, files.migrations),
     functions: pendingFunctions(stored, files.functions),
+    newerFunction: newerFunctionOf(stored, files.functions),
   };
 }
 
@@ -90,7 +93,7 @@ function compareMigrations(
   applied: readonly MigrationRow[],
   kind: DatabaseKind,
   migrations: readonly MigrationFile[],
-): Omit<Pending, "functions"> {
+): Omit<Pending, "functions" | "newerFunction"> {
   const pending = new Map(migrations.map((migration) => [migration.name, migration]));
   const replaced = new Map(migrations.flatMap((migration) => [...migration.replaces]));
   let unknown: string | null = null;
@@ -140,6 +143,11 @@ function pendingFunctions(stored: readonly FunctionRow[], functions: readonly Sq
     const row = rows.get(name);
     return row === undefined || (row.checksum !== checksum && row.revision <= revision);
   });
+}
+
+function newerFunctionOf(stored: readonly FunctionRow[], functions: readonly SqlFunction[]): string | null {
+  const own = new Map(functions.map((one) => [one.name, one]));
+  return stored.find(({ name, revision }) => revision > (own.get(name)?.revision ?? revision))?.name ?? null;
 }
 
 export function tooNew(name: string): MigrateError {
