@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { SketchQuery } from "../../core/stores/cell/listed-servers.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { type SketchQuery, SPEC_FIELDS } from "../../core/stores/cell/listed-servers.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { deleteTask, dispatchOf, hostName, serverId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
@@ -14,7 +14,7 @@ export function serverSketchesContract(cell: () => CellUnderTest): void {
       ]);
     const sketches = (query: Partial<SketchQuery>) =>
       cell().store.serverSketches({
-        ...{ attribute: "user", value: "ann", others: [], projectId: null, looksMax: 10, parts: [] },
+        ...{ attribute: "user", value: "ann", others: [], projectId: null, looksMax: 10, parts: [], specFields: [] },
         ...query,
       });
     const found = async (query: Partial<SketchQuery>) => (await sketches(query))?.map(({ uuid }) => uuid).toSorted();
@@ -29,8 +29,24 @@ export function serverSketchesContract(cell: () => CellUnderTest): void {
       const place = { uuid, createdAtMs };
       expect(await sketches({})).toEqual([place]);
       expect(await sketches({ parts: ["status"] })).toEqual([{ ...place, status, taskState }]);
-      expect(await sketches({ parts: ["spec", "host"] })).toEqual([{ ...place, host, spec }]);
+      expect(await sketches({ parts: ["host"], specFields: ["name"] })).toEqual([
+        { ...place, host, spec: ServerSpec.fromPartial({ name: spec.name }) },
+      ]);
       expect(await sketches({ parts: ["updatedAt", "launchedAt"] })).toEqual([{ ...place, updatedAtMs, launchedAtMs }]);
+    });
+
+    test("have the fields of the spec that are asked for, and no others", async () => {
+      await dispatchOn(1, 0, {
+        ...{ userId: "ann", imageRef: "a", availabilityZone: "edge", imageProperties: { kernel_id: "k" } },
+        ...{ hostname: "web", description: "d", accessIpV4: "10.0.0.1", accessIpV6: "fd00::1", keyName: "web" },
+        ...{ configDrive: true, manualDisk: true, launchIndex: 2, tags: ["blue"], metadata: { a: "b" } },
+      });
+      const [server] = await cell().store.servers([serverId(1)]);
+      for (const fields of [...SPEC_FIELDS.map((field) => [field]), SPEC_FIELDS]) {
+        const asked = Object.fromEntries(fields.map((field) => [field, server!.spec[field]]));
+        const [sketch] = (await sketches({ specFields: fields }))!;
+        expect(sketch).toEqual({ uuid: serverId(1), createdAtMs, spec: ServerSpec.fromPartial(asked) });
+      }
     });
 
     test("say of a server which parts it does not have yet", async () => {
@@ -56,7 +72,7 @@ export function serverSketchesContract(cell: () => CellUnderTest): void {
       expect(await found({ ...image, others: [{ attribute: "user", value: "ann" }, onHosts] })).toEqual([serverId(1)]);
       expect(await found(key)).toEqual([1, 4].map(serverId));
       expect(await found(onHosts)).toEqual([1, 2, 3].map(serverId));
-      expect(await found({ ...onHosts, others: [image], parts: ["spec"] })).toEqual([1, 3].map(serverId));
+      expect(await found({ ...onHosts, others: [image], specFields: ["flavor"] })).toEqual([1, 3].map(serverId));
       expect(await found({ value: "nobody" })).toEqual([]);
     });
 

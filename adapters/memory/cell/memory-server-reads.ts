@@ -21,6 +21,7 @@ import {
 import { specTokens } from "../../../core/stores/cell/spec-tokens.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
 
 /** The row as a server of the cell. Null when there is no row or it only marks the UUID as closed. */
@@ -113,7 +114,7 @@ export function serversByAttribute(cell: CellState, query: AttributeQuery): Attr
 }
 
 export function serverSketches(cell: CellState, query: SketchQuery): readonly ServerSketch[] | null {
-  const { others, projectId, looksMax, parts } = query;
+  const { others, projectId, looksMax, parts, specFields } = query;
   const looked = [...cell.servers.values()].filter((row) => row.deletedAtMs === null && hasValue(row, query));
   if (looked.length > looksMax) return null;
   return looked
@@ -128,7 +129,9 @@ export function serverSketches(cell: CellState, query: SketchQuery): readonly Se
       ...(parts.includes("host") && { host }),
       ...(parts.includes("updatedAt") && { updatedAtMs }),
       ...(parts.includes("launchedAt") && { launchedAtMs }),
-      ...(parts.includes("spec") && { spec }),
+      ...(specFields.length > 0 && {
+        spec: ServerSpec.fromPartial(Object.fromEntries(specFields.map((field) => [field, spec[field]]))),
+      }),
     }));
 }
 

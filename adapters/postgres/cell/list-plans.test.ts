@@ -100,7 +100,7 @@ test("a kept plan of the names of keys reads one server of each, and from then o
 });
 
 test("a kept plan of sketches reads no servers with other values, and none at all when these are too many", async () => {
-  const rare = { ...image, others: [], looksMax: RARE, parts: ["host", "spec"] } as const;
+  const rare = { ...image, others: [], looksMax: RARE, parts: ["host"], specFields: ["name"] } as const;
   const ofProject = { ...rare, projectId: "odd", others: [user] };
   for (let execution = 0; execution < EXECUTIONS; execution += 1) {
     expect(await store.serverSketches({ ...rare, projectId: null })).toHaveLength(RARE);
@@ -165,17 +165,25 @@ test("a list by any filters, with any others, is read on a connection that has r
 });
 
 test("sketches with any parts, by any filters, are read on a connection that has read every other one", async () => {
-  const every: readonly SketchPart[] = ["status", "host", "updatedAt", "launchedAt", "spec"];
-  const lists = [[], ...every.map((part) => [part]), every];
+  const every: readonly SketchPart[] = ["status", "host", "updatedAt", "launchedAt"];
+  const lists = [[], ...every.map((part) => [part]), every].flatMap(
+    (parts) =>
+      [
+        [parts, []],
+        [parts, ["name"]],
+      ] as const,
+  );
   const others = (["status", "reservation", "user", "flavor", "key"] as const).map((one) => ({
     attribute: one,
     value: "x",
   }));
-  for (const parts of lists)
+  for (const [parts, specFields] of lists)
     for (const some of [[], ...others.map((other) => [other]), others])
       for (const projectId of [null, "even"])
         for (const lead of [{ attribute: "image", value: "x" } as const, onHosts])
-          expect(await store.serverSketches({ ...lead, others: some, projectId, looksMax: PAGE, parts })).toEqual([]);
+          expect(
+            await store.serverSketches({ ...lead, others: some, projectId, looksMax: PAGE, parts, specFields }),
+          ).toEqual([]);
 });
 
 test("a plan made without the values reads what a page looks at, too", async () => {

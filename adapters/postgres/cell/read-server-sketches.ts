@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { ServerSketch, SketchPart, SketchQuery } from "../../../core/stores/cell/listed-servers.ts";
-import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { queryStored, selectMs } from "../client/store-query.ts";
+import { specFieldsDecoder } from "./decode-spec-fields.ts";
 import {
   conditionOf,
   eachValue,
@@ -21,12 +21,12 @@ const PARTS: Readonly<Record<SketchPart, { readonly columns: string; readonly le
   host: { columns: "host", letter: "h" },
   updatedAt: { columns: selectMs("updated_at"), letter: "u" },
   launchedAt: { columns: selectMs("launched_at"), letter: "l" },
-  spec: { columns: "spec", letter: "m" },
 };
+const SPEC = { columns: "spec", letter: "m" };
 
 /** Cost: one round trip, and a look at up to `looksMax` entries of an index and one more. The servers are read only if these are all. */
 export async function readServerSketches(pool: Pool, query: SketchQuery): Promise<readonly ServerSketch[] | null> {
-  const { attribute, orNone = false, others, projectId, looksMax, parts } = query;
+  const { attribute, orNone = false, others, projectId, looksMax, parts, specFields } = query;
   const values: unknown[] = [looksMax + 1, indexedValues(query)];
   const passes = [
     "status <> 'CLOSED'",
@@ -45,9 +45,10 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
     ];
     return lists.join(" union all ");
   };
-  const columns = ["uuid", selectMs("created_at"), ...parts.map((part) => PARTS[part].columns)].join(", ");
+  const asked = [...parts.map((part) => PARTS[part]), ...(specFields.length === 0 ? [] : [SPEC])];
+  const columns = ["uuid", selectMs("created_at"), ...asked.map((part) => part.columns)].join(", ");
   const rows = await queryStored<Partial<SketchRow> & { readonly looked: number }>(pool, {
-    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${parts.length === 0 ? "" : `_with_${parts.map((part) => PARTS[part].letter).join("")}`}${namePartOf(others)}`,
+    name: `sketches_by_${attribute}${orNone ? "_n" : ""}${projectId === null ? "" : "_project"}${asked.length === 0 ? "" : `_with_${asked.map((part) => part.letter).join("")}`}${namePartOf(others)}`,
     text: `select c.looked, s.*
       from (select count(*)::int as looked from (select from (${listed("uuid", "true")}) l limit $1) l) c
       left join lateral (
@@ -56,16 +57,19 @@ export async function readServerSketches(pool: Pool, query: SketchQuery): Promis
     values,
   });
   if (rows.some(({ looked }) => looked > looksMax)) return null;
-  return rows.filter((row): row is SketchRow & { readonly looked: number } => row.uuid != null).map(sketchOf);
+  const decode = specFieldsDecoder(specFields);
+  return rows
+    .filter((row): row is SketchRow & { readonly looked: number } => row.uuid != null)
+    .map((row) => sketchOf(row, decode));
 }
 
-function sketchOf(row: SketchRow): ServerSketch {
+function sketchOf(row: SketchRow, decode: ReturnType<typeof specFieldsDecoder>): ServerSketch {
   return {
     ...{ uuid: row.uuid, createdAtMs: row.created_at_ms },
     ...(row.status !== undefined && { status: row.status, taskState: row.task_state ?? null }),
     ...(row.host !== undefined && { host: row.host }),
     ...(row.updated_at_ms !== undefined && { updatedAtMs: row.updated_at_ms }),
     ...(row.launched_at_ms !== undefined && { launchedAtMs: row.launched_at_ms }),
-    ...(row.spec !== undefined && { spec: ServerSpec.decode(row.spec) }),
+    ...(row.spec !== undefined && { spec: decode(row.spec) }),
   };
 }

@@ -1,3 +1,4 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Server } from "../../tasks/server.ts";
 import type { SpecToken } from "./spec-tokens.ts";
 
@@ -55,9 +56,17 @@ export interface AttributeStretch {
 }
 
 /** A part of a server by which lists are sorted. */
-export type SketchPart = "status" | "host" | "updatedAt" | "launchedAt" | "spec";
+export type SketchPart = "status" | "host" | "updatedAt" | "launchedAt";
 
-/** The place of a server, and the parts of it that were asked for. */
+/** The fields of specs by which lists are sorted. */
+export const SPEC_FIELDS = [
+  ...(["uuid", "name", "projectId", "userId", "flavor", "imageRef", "availabilityZone", "requestId"] as const),
+  ...(["imageProperties", "hostname", "description", "accessIpV4", "accessIpV6", "keyName"] as const),
+  ...(["configDrive", "manualDisk", "launchIndex"] as const),
+] satisfies readonly (keyof ServerSpec)[];
+export type SpecField = (typeof SPEC_FIELDS)[number];
+
+/** The place of a server, and the parts of it that were asked for. All fields of its spec that were not asked for have the values of an empty spec. */
 export type ServerSketch = ListPosition &
   Partial<Pick<Server, "status" | "taskState" | "host" | "updatedAtMs" | "launchedAtMs" | "spec">>;
 
@@ -72,6 +81,8 @@ export interface SketchQuery extends AttributeValueAsked {
   readonly looksMax: number;
   /** "status" includes the task state. */
   readonly parts: readonly SketchPart[];
+  /** The fields of the spec. Sketches have no spec if there are none. */
+  readonly specFields: readonly SpecField[];
 }
 
 /** Selects servers whose specs have one of these tokens. */

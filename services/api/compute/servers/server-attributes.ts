@@ -1,4 +1,4 @@
-import type { SketchPart } from "../../../../core/stores/cell/listed-servers.ts";
+import type { SketchPart, SpecField } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
@@ -71,12 +71,13 @@ export function sortValueOf(key: ServerAttribute, known: KnownServer, zones: Pic
 /** What the value of an attribute depends on. */
 interface Origin {
   readonly parts: readonly SketchPart[];
+  readonly specFields?: readonly SpecField[];
   /** Users may change it, so that the API database has it. */
   readonly isChangeable?: true;
 }
 
-const SPEC: Origin = { parts: ["spec"] };
-const CHANGED_SPEC: Origin = { parts: ["spec"], isChangeable: true };
+const spec = (...specFields: readonly SpecField[]): Origin => ({ parts: [], specFields });
+const changedSpec = (...specFields: readonly SpecField[]): Origin => ({ ...spec(...specFields), isChangeable: true });
 const HOST: Origin = { parts: ["host"] };
 const STATUS: Origin = { parts: ["status"] };
 const LAUNCH: Origin = { parts: ["launchedAt"] };
@@ -85,13 +86,16 @@ const CHANGES: Origin = { parts: [], isChangeable: true };
 const NOTHING: Origin = { parts: [] };
 
 export const ATTRIBUTE_ORIGINS: Readonly<Record<ServerAttribute, Origin>> = {
-  ...{ access_ip_v4: CHANGED_SPEC, access_ip_v6: CHANGED_SPEC, auto_disk_config: CHANGED_SPEC },
-  availability_zone: { parts: ["host", "spec"], isChangeable: true },
-  ...{ config_drive: SPEC, created_at: NOTHING, display_description: CHANGED_SPEC, display_name: CHANGED_SPEC },
-  ...{ host: HOST, hostname: CHANGED_SPEC, image_ref: SPEC, instance_type_id: SPEC, kernel_id: SPEC, key_name: SPEC },
-  ...{ launch_index: SPEC, launched_at: LAUNCH, locked: CHANGES, locked_by: CHANGES, node: HOST, power_state: STATUS },
-  ...{ progress: NOTHING, project_id: SPEC, ramdisk_id: SPEC, reservation_id: SPEC, root_device_name: LAUNCH },
+  ...{ access_ip_v4: changedSpec("accessIpV4"), access_ip_v6: changedSpec("accessIpV6") },
+  auto_disk_config: changedSpec("manualDisk"),
+  availability_zone: { ...changedSpec("availabilityZone"), parts: ["host"] },
+  ...{ config_drive: spec("configDrive"), created_at: NOTHING, display_description: changedSpec("description") },
+  ...{ display_name: changedSpec("name"), host: HOST, hostname: changedSpec("uuid", "name", "hostname") },
+  ...{ image_ref: spec("imageRef"), instance_type_id: spec("flavor"), kernel_id: spec("imageProperties") },
+  ...{ key_name: spec("keyName"), launch_index: spec("launchIndex"), launched_at: LAUNCH, locked: CHANGES },
+  ...{ locked_by: CHANGES, node: HOST, power_state: STATUS, progress: NOTHING, project_id: spec("projectId") },
+  ...{ ramdisk_id: spec("imageProperties"), reservation_id: spec("requestId"), root_device_name: LAUNCH },
   // While a server is restored, its status in the cell decides on the task state.
   ...{ task_state: STATUS, terminated_at: NOTHING, updated_at: { parts: ["updatedAt"], isChangeable: true } },
-  ...{ user_id: SPEC, uuid: NOTHING, vm_state: STATUS },
+  ...{ user_id: spec("userId"), uuid: NOTHING, vm_state: STATUS },
 };

@@ -110,11 +110,13 @@ async function sketchesOf(
   filters: readonly SketchedFilter[],
   most: number,
 ): Promise<readonly Sketched[] | null> {
-  const parts = [...new Set(originsOf(order).flatMap((origin) => origin.parts))];
+  const origins = originsOf(order);
+  const parts = [...new Set(origins.flatMap((origin) => origin.parts))];
+  const specFields = [...new Set(origins.flatMap((origin) => origin.specFields ?? []))];
   const looksMax = projectId === null ? most : Math.min(most, SKETCHES_OF_PROJECT_MAX);
   for (const filter of filters) {
     const others = indexed.filter((other) => other !== filter && !other.isPart);
-    const query = { ...filter, others, projectId, looksMax, parts };
+    const query = { ...filter, others, projectId, looksMax, parts, specFields };
     const found = await sketchesOfCells(cells, query, most);
     if (found === "unreachable") return null;
     if (found !== "too-many") return found;
@@ -130,7 +132,7 @@ async function sketchesOfCells(
 ): Promise<readonly Sketched[] | "unreachable" | "too-many"> {
   const sketched: Sketched[] = [];
   const ends = new Set<"unreachable" | "too-many">();
-  const atATime = query.parts.includes("spec") ? SPECS_OF_CELLS : cells.size;
+  const atATime = query.specFields.length > 0 ? SPECS_OF_CELLS : cells.size;
   await forEachBounded([...cells.values()], atATime, async (cell) => {
     if (ends.size > 0) return;
     const answer = await cell.operations((store) => store.serverSketches(query));
