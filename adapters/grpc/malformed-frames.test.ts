@@ -40,6 +40,21 @@ const heartbeats = (): Buffer => Buffer.alloc(4_000_000, field(1, field(2, Buffe
 const emptyGuests = (): Buffer =>
   wrapped(1, wrapped(1, wrapped(2, Buffer.alloc(2_000_000, field(2, Buffer.alloc(0))))));
 
+/** A listener, and a client that opens streams over one connection and sends frames as they are given. */
+async function listenAndDial() {
+  const listener = await createGrpcAgentListener({ listen: "127.0.0.1:0" });
+  const client = new Client(listener.address, credentials.createInsecure());
+  onTestFinished(async () => {
+    client.close();
+    await listener.close();
+  });
+  const dial = () => {
+    const call = client.makeBidiStreamRequest("/berth.Conductors/Connect", unchanged, unchanged);
+    return call.on("error", () => {}).on("data", () => {});
+  };
+  return { listener, dial };
+}
+
 test.each([
   ["bytes that are no message", Buffer.from("ffffffffffffffffffffffff", "hex")],
   ["half a message", Buffer.from("0a", "hex")],
@@ -47,7 +62,7 @@ test.each([
   ["a million messages", heartbeats()],
   ["a million guests that have nothing", emptyGuests()],
 ])("a frame with %s ends its own stream and nothing else", async (_, bytes) => {
-  const listener = await createGrpcAgentListener({ listen: "127.0.0.1:0" });
+  const { listener, dial } = await listenAndDial();
   const heard: AgentMessage[] = [];
   let [arrived, closed] = [0, 0];
   listener.onAgent((stream) => {
@@ -57,16 +72,6 @@ test.each([
       closed += 1;
     });
   });
-  const client = new Client(listener.address, credentials.createInsecure());
-  onTestFinished(async () => {
-    client.close();
-    await listener.close();
-  });
-  const dial = () => {
-    const call = client.makeBidiStreamRequest("/berth.Conductors/Connect", unchanged, unchanged);
-    call.on("error", () => {}).on("data", () => {});
-    return call;
-  };
   const other = dial();
   await eventually("the other stream", () => arrived === 1);
   dial().write(bytes);
@@ -77,7 +82,7 @@ test.each([
 });
 
 test("a connection carries a few streams at a time, and the next one only when another has ended", async () => {
-  const listener = await createGrpcAgentListener({ listen: "127.0.0.1:0" });
+  const { listener, dial } = await listenAndDial();
   let [arrived, heard] = [0, 0];
   listener.onAgent((stream) => {
     arrived += 1;
@@ -85,15 +90,7 @@ test("a connection carries a few streams at a time, and the next one only when a
       heard += 1;
     });
   });
-  const client = new Client(listener.address, credentials.createInsecure());
-  onTestFinished(async () => {
-    client.close();
-    await listener.close();
-  });
-  const calls = Array.from({ length: 50 }, () => {
-    const call = client.makeBidiStreamRequest("/berth.Conductors/Connect", unchanged, unchanged);
-    return call.on("error", () => {}).on("data", () => {});
-  });
+  const calls = Array.from({ length: 50 }, dial);
   await eventually("the first streams", () => arrived === 4);
   // Frames of one connection arrive in order, so the other streams would have arrived before this message.
   calls[0]?.write(field(1, field(2, Buffer.alloc(0))));

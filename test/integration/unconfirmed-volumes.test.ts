@@ -1,37 +1,16 @@
 import { describe, expect, test } from "vitest";
-import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
-import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { seededRandom } from "../../core/scheduling/seeded-random.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
-import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { volumeOf } from "../rigs/begin-operation.ts";
-import { OperationWorldModel } from "../rigs/operation-world.ts";
+import { openOperationWorld } from "../rigs/begun-operation.ts";
+import { inOrder } from "../rigs/delivery-orders.ts";
+import type { OperationWorldModel } from "../rigs/operation-world.ts";
 
 /** The move goes from host 0 to host 1. */
 const HOSTS = [1, 2];
 const VOLUME = volumeOf(0).volumeId;
 const SWAPPED = { ...volumeOf(0), replacedBy: volumeOf(9).volumeId };
-const inOrder = (limit: number): number => (limit === 10 ? 1 : 0);
-
-async function openWorld(random: (limit: number) => number): Promise<OperationWorldModel> {
-  const clock = new ManualClock(1_000_000);
-  const ledger = new MemoryLedger();
-  const store = new MemoryCellStore({ clock, ledger });
-  const world = new OperationWorldModel(
-    {
-      store,
-      ledger,
-      admin: store.hostAdmin(),
-      pass: async () => clock.advance(10_000),
-      facts: async () => ({ ledger: await ledger.dump(), ...store.facts() }),
-    },
-    random,
-  );
-  await world.open(1);
-  return world;
-}
-
 const serverOf = async (world: OperationWorldModel) => (await world.store.servers([serverId(0)]))[0];
 
 async function settle(world: OperationWorldModel): Promise<void> {
@@ -46,7 +25,7 @@ async function done(world: OperationWorldModel, kind: OperationKind): Promise<vo
 /** A server whose move waits for its confirmation. The volume is about to be attached, to be detached, or to be replaced. */
 async function begun(kind: Kind, random = inOrder): Promise<OperationWorldModel> {
   let order = inOrder;
-  const world = await openWorld((limit) => order(limit));
+  const world = await openOperationWorld((limit) => order(limit));
   if (kind !== "attach-volume-unconfirmed") await done(world, "attach-volume");
   await done(world, "migrate");
   order = random;
