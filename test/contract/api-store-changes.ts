@@ -77,6 +77,12 @@ export function userChangesContract(current: () => ApiStore): void {
       expect([await list({ failed: true }), await list({ open: true })]).toEqual(
         [[3], [4, 2, 1]].map((of) => of.map(serverId)),
       );
+      const either = { open: true, failed: true } as const;
+      expect(await list(either)).toEqual([4, 3, 2, 1].map(serverId));
+      expect(await list({ ...either, limit: 2 })).toEqual([4, 3].map(serverId));
+      expect(await list({ ...either, projectId: "other" })).toEqual([serverId(3)]);
+      expect(await list({ ...either, marker: serverId(3) })).toEqual([2, 1].map(serverId));
+      expect(await list({ ...either, marker: serverId(3), order: "oldest-first" })).toEqual([serverId(4)]);
       await store.cancel(serverId(2), "req-a");
       expect(await tagged(["a"], [])).toEqual([serverId(1)]);
     });

@@ -102,7 +102,10 @@ export class ListedCloud {
     const marker = this.servers.find(({ request }) => request.serverUuid === query.marker)?.request;
     if (open || failed) this.before(open ? "open" : "failed");
     return this.servers
-      .filter(({ request, isOpen }) => isListedRequest(request, query) && (open !== true || isOpen))
+      .filter(
+        ({ request, isOpen }) =>
+          isListedRequest(request, query) && (open !== true || isOpen || (failed === true && request.fault !== null)),
+      )
       .map(({ request }) => request)
       .filter((request) => marker === undefined || REQUEST_ORDERS[order](marker, request) < 0)
       .filter((request) => query.after == null || isAfter(order, query.after, request))

@@ -12,7 +12,7 @@ export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery,
   if (query.changed === true && !LISTED_CHANGES.some((field) => record.changes?.[field] !== undefined)) return false;
   if (query.hasWord !== undefined && !record.spec.name.toLowerCase().includes(query.hasWord)) return false;
   if (query.oddlyNamed === true && !isOddName(record.spec.name)) return false;
-  if (query.failed === true && record.fault === null) return false;
+  if (query.failed === true && query.open !== true && record.fault === null) return false;
   if (locked === true && (record.changes?.lock ?? null) === null) return false;
   return (
     record.state !== "deleted" &&

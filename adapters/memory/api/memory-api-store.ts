@@ -169,7 +169,9 @@ export class MemoryApiStore implements ApiStore {
     if (marker === undefined) return [];
     const inOrder = REQUEST_ORDERS[query.order ?? "newest-first"];
     const isOpen = (record: RequestRecord) =>
-      query.open !== true || (isBeingPlaced(record) && !this.#arrived.has(record.serverUuid));
+      query.open !== true ||
+      (isBeingPlaced(record) && !this.#arrived.has(record.serverUuid)) ||
+      (query.failed === true && record.fault !== null);
     return [...this.#requests.values()]
       .filter(isOpen)
       .filter((record) => isListedRequest(record, query) && (marker === null || inOrder(marker, record) < 0))

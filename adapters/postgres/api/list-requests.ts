@@ -3,13 +3,14 @@ import type { RequestQuery, RequestRecord } from "../../../core/stores/api/api-s
 import { LISTED_CHANGES } from "../../../core/stores/api/listed-names.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { queryStored } from "../client/store-query.ts";
+import { fewOpen, listOpenOrFailed } from "./list-open-or-failed.ts";
 import { REQUEST_COLUMNS, type RequestRow, requestOf } from "./read-requests.ts";
 import { afterPlace, placeOfMarker, REQUEST_ORDERS_SQL } from "./request-order.ts";
 
 /**
  * One page by keyset. The index returns it in order, however far down the list it is and however many requests before it were deleted. The
  * statement contains only the conditions of this query, since a prepared `$1 is null or …` would use no index. Cost: one round trip, and
- * one more each for a marker and for the open requests.
+ * one more each for a marker and for the open requests, unless those with a fault are asked for, too.
  */
 export async function listRequests(pool: Pool, query: RequestQuery): Promise<readonly RequestRecord[]> {
   const conditions = ["not gone", "state not in ('deleted', 'cancelled')"];
@@ -18,6 +19,10 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     values.push(value);
     conditions.push(condition(`$${values.length}`));
     if (asked !== "") shape += `_${asked}`;
+  };
+  const only = (asked: string, condition: string): void => {
+    conditions.push(condition);
+    shape += `_${asked}`;
   };
   const { order = "newest-first" } = query;
   let shape = `list_requests_${order}`;
@@ -33,24 +38,16 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     where("tags", (p) => `changes -> 'tags' ?& ${p}::text[]`, textArrayLiteral(query.tags.all));
   if (query.tags && query.tags.any.length > 0)
     where("any_tags", (p) => `changes -> 'tags' ?| ${p}::text[]`, textArrayLiteral(query.tags.any));
-  if (query.locked === true) {
-    conditions.push("changes ->> 'lock' is not null");
-    shape += "_locked";
-  }
+  if (query.locked === true) only("locked", "changes ->> 'lock' is not null");
   if (query.changed === true) {
     conditions.push(`changes ?| array[${LISTED_CHANGES.map((field) => `'${field}'`).join(", ")}]`);
     shape += "_altered";
   }
   if (query.hasWord !== undefined) where("word", (p) => `name ilike ${p}`, patternOf(query.hasWord));
-  if (query.oddlyNamed === true) {
-    conditions.push(ODD_NAME);
-    shape += "_odd";
-  }
-  if (query.failed === true) {
-    conditions.push("fault is not null");
-    shape += "_failed";
-  }
-  if (query.open === true) {
+  if (query.oddlyNamed === true) only("odd", ODD_NAME);
+  const isEither = query.open === true && query.failed === true;
+  if (query.failed === true && !isEither) only("failed", "fault is not null");
+  if (query.open === true && !isEither) {
     const open = await fewOpen(pool);
     if (open?.length === 0) return [];
     // With "offset 0", the few rows are read by their key alone, before anything else is compared.
@@ -71,6 +68,7 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     shape += "_marker";
     conditions.push(...afterPlace(order, after, (value) => `$${values.push(value)}`));
   }
+  if (isEither) return listOpenOrFailed(pool, { order, shape, conditions, values, limit: query.limit });
   const rows = await queryStored<RequestRow>(pool, {
     name: shape,
     text: `select ${REQUEST_COLUMNS} from ${from} where ${conditions.join(" and ")}
@@ -88,20 +86,6 @@ function changeTimesOf({ changedSinceMs, changedBeforeMs }: RequestQuery): reado
   // Postgres's times are finer than milliseconds.
   return changedBeforeMs === undefined ? since : [...since, ["<", changedBeforeMs + 1] as const];
 }
-
-/**
- * The open requests, or null when there are many. The number of open requests changes from one moment to the next, so the statistics say nothing
- * about it: a plan that joins few of them with the list may walk through the whole list. If there are many, a walk finds some soon.
- */
-async function fewOpen(pool: Pool): Promise<readonly string[] | null> {
-  const rows = await queryStored<{ readonly server_uuid: string }>(pool, {
-    name: "few_open_requests",
-    text: "select server_uuid from open_requests limit $1",
-    values: [OPEN_MAX + 1],
-  });
-  return rows.length > OPEN_MAX ? null : rows.map((row) => row.server_uuid);
-}
-const OPEN_MAX = 1_000;
 
 /** The condition of an index: the host name is not simply the name in lower case (`isOddName`). */
 const ODD_NAME = `(substring(name for 63) ~ '[^A-Za-z0-9 _.-]' collate "C" or substring(name for 63) !~ '[A-Za-z0-9]' collate "C")`;

@@ -159,7 +159,7 @@ export interface RequestQuery {
   readonly hasWord?: string;
   /** Only servers whose host name is not simply the name in lower case (`isOddName`). */
   readonly oddlyNamed?: true;
-  /** Only requests with a fault. */
+  /** Only requests with a fault. With `open`, those and the open ones, at one moment: a request that fails meanwhile is among them, before and after. */
   readonly failed?: true;
   /** Only requests that are on their way to a cell, or have not been seen there yet. */
   readonly open?: true;

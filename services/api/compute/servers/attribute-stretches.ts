@@ -114,8 +114,9 @@ class AttributeReader {
   /** Null until the first stretch. */
   #values: readonly AttributeValueAsked[] | null = null;
   /** Null if none of them may pass. */
-  readonly #open: RequestsElsewhere | null;
-  readonly #others: readonly RequestsElsewhere[];
+  readonly #elsewhere: RequestsElsewhere | null;
+  /** Null if names do not matter. */
+  readonly #changed: RequestsElsewhere | null;
   /** The value whose list is read on, by cell. */
   readonly #leading = new Map<string, AttributeValueAsked>();
   /** The list has servers with a status at rest: those of a cell that does not answer have the status UNKNOWN, and those that no cell has yet BUILD, so none of them passes. */
@@ -125,14 +126,11 @@ class AttributeReader {
   constructor(deps: Deps, asked: Asked) {
     this.#deps = deps;
     this.#asked = asked;
-    const { mayBeOpen, mayHaveFailed } = elsewhereWith(asked.indexed);
-    this.#mayLeaveOut = !mayBeOpen;
-    const kinds: RequestKind[] = [];
-    if (mayHaveFailed) kinds.push({ failed: true });
+    const kind = elsewhereWith(asked.indexed);
+    this.#mayLeaveOut = kind?.open !== true;
+    this.#elsewhere = kind && new RequestsElsewhere(deps.store, asked, kind);
     // A cell does not know the new names of its servers.
-    if (asked.nameContains !== null) kinds.push({ changed: true });
-    this.#open = mayBeOpen ? new RequestsElsewhere(deps.store, asked, { open: true }) : null;
-    this.#others = kinds.map((kind) => new RequestsElsewhere(deps.store, asked, kind));
+    this.#changed = asked.nameContains === null ? null : new RequestsElsewhere(deps.store, asked, { changed: true });
   }
 
   /** Returns null when a cell does not answer, or when too many values contain the text of the only filter. */
@@ -142,12 +140,12 @@ class AttributeReader {
   ): Promise<{ readonly known: readonly KnownServer[]; readonly resumeAt: ListPosition | null } | null> {
     const { cells } = this.#deps;
     const { oldestFirst } = this.#asked;
-    // What an open request may become is asked after the open ones, and again with each further page of them: a server that has left them meanwhile has
-    // failed by then, or is in its cell, and so is the value that it has.
-    const mayHaveLeft = this.#open?.areAllRead === false;
-    const open = (await this.#open?.next(after, rows)) ?? [];
-    const others = await Promise.all(this.#others.map((requests) => requests.next(after, rows, mayHaveLeft)));
-    const elsewhere = [open, ...others];
+    // What an open request may become is asked after the open ones, and again with each further page of them: a server that has left them meanwhile is in its
+    // cell by then, and so is the value that it has.
+    const mayHaveLeft = this.#elsewhere?.areAllRead === false;
+    const inNoCell = (await this.#elsewhere?.next(after, rows)) ?? [];
+    const changed = (await this.#changed?.next(after, rows, mayHaveLeft)) ?? [];
+    const elsewhere = [inNoCell, changed];
     const values = await this.#valuesNow(mayHaveLeft);
     if (values === null) return null;
     const [only, ...furtherValues] = values;
@@ -246,18 +244,15 @@ class AttributeReader {
 }
 
 /**
- * Says which servers that are in no cell may pass the filters. Those that wait for a host have the status BUILD, by which no filter is indexed. Those whose build failed
- * before they came into a cell have the status ERROR.
+ * Says which servers that are in no cell may pass the filters; null for none. Those that wait for a host have the status BUILD, by which no filter is indexed. Those whose
+ * build failed before they came into a cell have the status ERROR.
  */
-export function elsewhereWith(indexed: readonly IndexedFilter[]): {
-  readonly mayBeOpen: boolean;
-  readonly mayHaveFailed: boolean;
-} {
+export function elsewhereWith(indexed: readonly IndexedFilter[]): Pick<RequestQuery, "open" | "failed"> | null {
   const statuses = indexed.filter(({ attribute }) => attribute === "status");
-  return {
-    mayBeOpen: statuses.length === 0,
-    mayHaveFailed: statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR")),
-  };
+  if (statuses.length === 0) return { open: true, failed: true };
+  return statuses.every(({ value, otherValues = [] }) => [value, ...otherValues].includes("ERROR"))
+    ? { failed: true }
+    : null;
 }
 
 type RequestKind = Pick<RequestQuery, "failed" | "open" | "changed">;

@@ -90,10 +90,9 @@ export async function findByTokens(
 ): Promise<readonly ListPosition[] | null> {
   const page = { projectId, marker: null, limit: limit + 1 };
   const query = { tokens, projectId, looksMax: projectId === null ? limit + 1 : LOOKS_OF_PROJECT_MAX };
-  const open = await store.listRequests({ ...page, open: true });
-  // Asked afterwards: a server that leaves the open requests meanwhile has failed by then, or is in its cell. So the cells are asked last.
+  const elsewhere = await store.listRequests({ ...page, open: true, failed: true });
+  // Asked afterwards: a server that leaves the open requests meanwhile is in its cell by then, and may have been changed.
   const others = await Promise.all([
-    store.listRequests({ ...page, failed: true }),
     isChangeable ? store.listRequests({ ...page, changed: true }) : [],
     ...named.map((names) => store.listRequests({ ...page, ...names })),
   ]);
@@ -101,7 +100,7 @@ export async function findByTokens(
     Array.from(cells.values(), (cell) => cell.operations((inCell) => inCell.serversByTokens(query))),
   );
   const found = new Map<string, ListPosition>();
-  for (const record of [open, ...others].flat()) found.set(record.serverUuid, listPlaceOf(record));
+  for (const record of [elsewhere, ...others].flat()) found.set(record.serverUuid, listPlaceOf(record));
   for (const answer of answers) {
     if (answer.kind === "unreachable" || answer.value === null) return null;
     for (const place of answer.value) found.set(place.uuid, place);

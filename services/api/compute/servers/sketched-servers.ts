@@ -1,4 +1,4 @@
-import type { RequestQuery, RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type {
   AttributeValueAsked,
   ListPosition,
@@ -84,18 +84,10 @@ async function requestsElsewhere(
   { projectId, indexed }: ListQuery,
   most: number,
 ): Promise<readonly RequestRecord[] | null> {
-  const { mayBeOpen, mayHaveFailed } = elsewhereWith(indexed);
-  const kinds: Pick<RequestQuery, "open" | "failed">[] = [];
-  if (mayBeOpen) kinds.push({ open: true });
-  // Asked afterwards: a server that leaves the open requests meanwhile may have failed.
-  if (mayHaveFailed) kinds.push({ failed: true });
-  const found = new Map<string, RequestRecord>();
-  for (const kind of kinds) {
-    const records = await store.listRequests({ projectId, marker: null, limit: most + 1, ...kind });
-    for (const record of records) found.set(record.serverUuid, record);
-    if (found.size > most) return null;
-  }
-  return [...found.values()];
+  const kind = elsewhereWith(indexed);
+  if (kind === null) return [];
+  const records = await store.listRequests({ projectId, marker: null, limit: most + 1, ...kind });
+  return records.length > most ? null : records;
 }
 
 interface Sketched {
