@@ -193,3 +193,78 @@ describe("a build whose host is lost while the prepared guest waits for its netw
     expect(done.slice(0, 3)).toEqual(["build host-0", "build host-0", "hop to host-1"]);
   });
 });
+
+describe("the limits of an attempt", () => {
+  let done: string[];
+  let clock: ManualClock;
+  let isConnected: boolean;
+  let released: Promise<string>;
+  let run: BuildRun;
+
+  beforeEach(() => {
+    done = [];
+    clock = new ManualClock();
+    isConnected = true;
+    released = Promise.resolve("down");
+    const stream = { send: ({ body }: ConductorMessage) => void done.push(body?.$case ?? "") };
+    run = beginRun({
+      clock,
+      releaser: { tryRelease: () => released },
+      needs: { meet: () => null },
+      streamOf: (host: string) => (isConnected || host !== hostName(0) ? stream : null),
+      guests: { mayDestroy: async () => "silent", clear: async () => {} },
+      commits: {
+        hop: async ({ toHost }: { readonly toHost: string }): Promise<HopOutcome> => {
+          done.push(`hop to ${toHost}`);
+          return { kind: "committed" };
+        },
+      },
+    });
+  });
+
+  async function lose(): Promise<void> {
+    isConnected = false;
+    run.hostLost();
+    await settle();
+  }
+  async function connect(): Promise<void> {
+    isConnected = true;
+    run.hostConnected();
+    await settle();
+  }
+  async function pass(ms: number): Promise<void> {
+    clock.advance(ms);
+    await settle();
+  }
+
+  test("a host that is lost and connects again has no more time to build than others", async () => {
+    await pass(60_000);
+    await lose();
+    await connect();
+    await pass(60_999);
+    expect(done).toEqual(["build", "build"]);
+    await pass(1);
+    expect(done).toEqual(["build", "build", "hop to host-1", "build"]);
+  });
+
+  test("the grace period of a lost host does not begin again when its loss is told twice", async () => {
+    await lose();
+    await pass(600);
+    await lose();
+    await pass(399);
+    expect(done).toEqual(["build"]);
+    await pass(1);
+    expect(done).toEqual(["build", "hop to host-1", "build"]);
+  });
+
+  test("a host that connects while another conductor is looked for goes on building", async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    released = promise;
+    await lose();
+    await pass(1_000);
+    await connect();
+    resolve("down");
+    await settle();
+    expect(done).toEqual(["build", "build"]);
+  });
+});
