@@ -100,7 +100,7 @@ export class ApiEvents {
     this.#malformedQuietUntilMs.set(cell, nowMs + MALFORMED_LOG_MS);
     this.#logger.warn(
       { cell },
-      "an event from a cell could not be read and was dropped, and so were any others in the next half minute",
+      "an event from a cell could not be read and was dropped; this is logged every half minute at most",
     );
   }
 
