@@ -170,3 +170,40 @@ describe("a guest that is found stopped", () => {
     },
   );
 });
+
+test.each([
+  ["stopped", "stopped"],
+  ["shut-down", "stopped"],
+  ["crashed", "stopped"],
+  ["running", "running"],
+  ["paused", "paused"],
+  ["unknown", "running"],
+  ["missing", "prepared"],
+] as const)(
+  "a guest whose first start was broken off, and that is found %s, is %s at once, and has not stopped by itself",
+  async (power, then) => {
+    await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1, revision: 1 });
+    const one = observing({ resumesGuests: false });
+    const done = one.correctAtStart(store.all(), [NAME]);
+    looks.shift()?.(power);
+    await done;
+    expect(store.guest(NAME.host, NAME.attemptId)).toMatchObject({ state: then });
+    expect(store.guest(NAME.host, NAME.attemptId)).not.toHaveProperty("cause");
+    expect(clock.pending).toBe(0);
+  },
+);
+
+test.each([true, false])(
+  "a guest whose first start was broken off with its host is resumed only if guests are (%s)",
+  async (resumesGuests) => {
+    await store.record({ kind: "guest", ...NAME, state: "prepared", atMs: 1, revision: 1 });
+    const done = observing({ resumesGuests }).correctAtStart(store.all(), [NAME]);
+    looks.shift()?.("stopped-with-host");
+    await done;
+    const guest = store.guest(NAME.host, NAME.attemptId);
+    expect([guest?.state, guest !== undefined && "cause" in guest ? guest.cause : null]).toEqual([
+      "stopped",
+      resumesGuests ? null : "host-restarted",
+    ]);
+  },
+);

@@ -118,24 +118,35 @@ export class GuestObserver {
     await this.#correctAll(guests, "later");
   }
 
-  /** Corrects the journal at the agent's start, when guests may have stopped with their host, though the driver does not know that. */
-  async correctAtStart(guests: readonly GuestEntry[]): Promise<void> {
-    await this.#correctAll(guests, "at-start");
+  /**
+   * Corrects the journal at the agent's start, when guests may have stopped with their host, though the driver does not know that. The `begun` ones are recorded as prepared, and the driver was told to start
+   * them: one that does not run was hardly ever started, so it has not stopped by itself, and its server's start is repeated.
+   */
+  async correctAtStart(guests: readonly GuestEntry[], begun: readonly GuestName[] = []): Promise<void> {
+    await this.#correctAll(guests, "at-start", new Set(begun.map(keyOf)));
   }
 
   /** Resolves with false when the driver could not tell the state of some guest. */
-  async #correctAll(guests: readonly GuestEntry[], when: "at-start" | "later"): Promise<boolean> {
+  async #correctAll(
+    guests: readonly GuestEntry[],
+    when: "at-start" | "later",
+    begun: ReadonlySet<string> = new Set(),
+  ): Promise<boolean> {
     const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
     this.#looks++;
     const look = this.#looks;
     const looked = await this.#look(settled);
     const correct = async (guest: GuestEntry, index: number) => {
-      const found = foundState(guest, looked[index]);
+      const isBegun = begun.has(keyOf(guest));
+      const found = isBegun ? foundBegun(looked[index]) : foundState(guest, looked[index]);
       if (found === null) return;
       if (found.cause === null) this.#trust(guest, look);
       if (found.state === guest.state) return;
       if (found.cause !== null) this.#doubt(guest, look);
-      else await this.#record(guest, { ...found, cause: this.#causeOf(guest, looked[index], when) });
+      else {
+        const isRepeated = isBegun && looked[index] !== "stopped-with-host";
+        await this.#record(guest, { ...found, cause: isRepeated ? null : this.#causeOf(guest, looked[index], when) });
+      }
     };
     await Promise.all(settled.map(correct));
     return settled.every((_, index) => isTold(looked[index]));
@@ -220,4 +231,12 @@ function foundState(guest: GuestEntry, found: FoundPower | undefined): FoundStat
   // A guest that never ran is also found stopped.
   const state = found === "stopped" && guest.state === "prepared" ? "prepared" : found;
   return { state, cause: null };
+}
+
+/** The state of a guest whose first start may have been broken off. While that is unknown it counts as running, since it may run. */
+function foundBegun(found: FoundPower | undefined): FoundState | null {
+  if (!isTold(found)) return { state: "running", cause: null };
+  if (found === "missing") return null;
+  const isHalted = found === "shut-down" || found === "crashed" || found === "stopped-with-host";
+  return { state: isHalted ? "stopped" : found, cause: null };
 }

@@ -38,7 +38,7 @@ export async function recoverGuests(deps: {
   readonly signal: AbortSignal;
 }): Promise<readonly GuestName[]> {
   const { store, driver, remover, observer, clock, events } = deps;
-  await takeOverGuests(deps);
+  const begun = await takeOverGuests(deps);
   const guests = store.all().filter((entry) => entry.state !== "failed");
   const lost = new Set(guests.filter((entry) => entry.state === "building" || store.isBuried(entry)));
   const kept = guests.filter((entry) => !lost.has(entry)) as KeptGuest[];
@@ -60,7 +60,7 @@ export async function recoverGuests(deps: {
     () => null,
   );
   const failed = await adopted.catch(messageOf);
-  if (failed === null) await observer.correctAtStart(kept);
+  if (failed === null) await observer.correctAtStart(kept, begun);
   else events.adoptFailed(failed);
   try {
     await Promise.all([...lost].map(remove));

@@ -84,20 +84,14 @@ test("a journal that knows the driver's guests stays as it is, and nothing is sa
   expect([disk.records, lines]).toEqual([records, []]);
 });
 
-test("an old copy of the journal destroys nothing: a guest that has run is whole, whatever it was then, and has the driver's volumes", async () => {
+test("an old copy of the journal destroys nothing: a guest that has run is whole, although it was being built then, and has the driver's volumes", async () => {
   const volumes = [{ volumeId: "left" }, { volumeId: "kept", file: "f" }].map((one) => ServerVolume.fromPartial(one));
   const { guests, lines } = await after(
-    [
-      COMPARED,
-      recorded(1, { state: "building" }),
-      recorded(2, { state: "prepared", listensAt: "a" }),
-      recorded(3, { volumes }),
-    ],
-    ...[hosted(1), hosted(2), hosted(3, { volumeIds: ["kept", "new"] })],
+    [COMPARED, recorded(1, { state: "building" }), recorded(3, { volumes })],
+    ...[hosted(1), hosted(3, { volumeIds: ["kept", "new"] })],
   );
   expect(guests).toMatchObject([
     { ...nameOf(1), state: "running", revision: 4 },
-    { ...nameOf(2), state: "running" },
     {
       ...nameOf(3),
       state: "running",
@@ -109,6 +103,15 @@ test("an old copy of the journal destroys nothing: a guest that has run is whole
     },
   ]);
   expect(lines).toEqual([]);
+});
+
+test("a guest whose first start may have been broken off stays prepared until it is looked at, also if the agent ends before that", async () => {
+  const records = [COMPARED, recorded(1, { state: "prepared" }), recorded(2, { state: "prepared" }), recorded(3)];
+  const { over, disk } = await started([...records], async () => [
+    ...[hosted(1), hosted(2, { stage: "prepared" }), hosted(3)],
+  ]);
+  expect(await over).toMatchObject([nameOf(1)]);
+  expect(disk.records).toEqual(records);
 });
 
 test("what a failed attempt has left is removed, unless it has run", async () => {

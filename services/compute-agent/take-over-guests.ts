@@ -6,7 +6,7 @@ import type { Driver, HostedGuest } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
-import type { GuestState } from "./journal.ts";
+import type { GuestName, GuestState } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 
 /** How long the driver may take to list its guests for an agent that would otherwise know none of them. */
@@ -32,15 +32,20 @@ interface TakeOverDeps {
  * conductor: orders find these guests then, and each list of guests is complete. A guest that was recorded before a crash in the middle is known afterwards.
  *
  * A driver that cannot tell is asked again until it can, if the journal may have been lost: it names no comparison for a host. Otherwise the agent goes by its journal. Rejects when the signal is raised.
+ *
+ * Resolves with the guests that the journal knows as prepared and that the driver was told to start: the agent's last process ended in the middle of their first start, or the journal is outdated.
  */
-export async function takeOverGuests(deps: TakeOverDeps): Promise<void> {
+export async function takeOverGuests(deps: TakeOverDeps): Promise<readonly GuestName[]> {
   const { store, hosts, clock, events, signal } = deps;
   const mayBeLost = hosts.some((host) => store.comparedWith(host).incarnation === "");
   for (let tries = 1; ; tries += 1) {
     const told = await hostedGuests(deps, mayBeLost ? TOLD_MS : TRUSTING_MS).catch(messageOf);
     signal.throwIfAborted();
     if (typeof told !== "string") return recordAll(deps, told);
-    if (!mayBeLost) return events.goesByJournal(told);
+    if (!mayBeLost) {
+      events.goesByJournal(told);
+      return [];
+    }
     events.waitsForDriver(told);
     await pause(backoffMs(tries, ASK_AGAIN, Math.random), clock, signal);
   }
@@ -59,8 +64,14 @@ function hostedGuests(
   return Promise.race([told, ended]).finally(() => signal.removeEventListener("abort", end));
 }
 
-async function recordAll({ store, clock, events }: TakeOverDeps, found: readonly HostedGuest[]): Promise<void> {
+async function recordAll(
+  { store, clock, events }: TakeOverDeps,
+  found: readonly HostedGuest[],
+): Promise<readonly GuestName[]> {
   const taken: HostedGuest[] = [];
+  const begun = found.filter(
+    ({ host, attemptId, stage }) => stage === "has-run" && store.guest(host, attemptId)?.state === "prepared",
+  );
   const record = async (guest: HostedGuest) => {
     const { host, serverUuid, attemptId } = guest;
     const known = store.guest(host, attemptId);
@@ -73,11 +84,13 @@ async function recordAll({ store, clock, events }: TakeOverDeps, found: readonly
   };
   await Promise.all(found.map(record));
   events.guestsTakenOver(taken);
+  return begun;
 }
 
 /**
  * What the record of a guest must say that it does not say yet, or null. A guest that has run counts as running until the driver is asked for its state, so that one that has shut itself
- * down since is found to have done so. One that has run is whole, also if an outdated journal knows it as one that is being built. A guest of a failed attempt that has never run is removed, as one that is half built.
+ * down since is found to have done so. One that has run is whole, also if an outdated journal knows it as one that is being built. One that the journal knows as prepared stays so until that look, whose caller
+ * is told of it: a death before the look must not make it one that has stopped by itself. A guest of a failed attempt that has never run is removed, as one that is half built.
  */
 function changesOf(
   { stage, listensAt, volumeIds }: HostedGuest,
@@ -89,7 +102,7 @@ function changesOf(
     const listening = isPrepared && listensAt !== undefined ? { listensAt } : {};
     return { state: hasRun ? "running" : isPrepared ? "prepared" : "building", ...listening, ...volumesOf(volumeIds) };
   }
-  const isOutdated = hasRun && (known.state === "building" || known.state === "prepared");
+  const isOutdated = hasRun && known.state === "building";
   const { volumes = [] } = known;
   const isSame = volumes.length === volumeIds.length && volumes.every(({ volumeId }) => volumeIds.includes(volumeId));
   if (!isOutdated && (isSame || known.state === "building")) return null;
