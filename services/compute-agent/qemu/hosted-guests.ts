@@ -6,7 +6,7 @@ import type { FoundGuestDir, GuestDirs } from "./guest-dirs.ts";
 
 /**
  * The guests of these hosts, by their records. A known guest whose record cannot be read is left out. Of any other one it must be known whose it is: rejects if its record cannot be read now. `onDamaged`
- * is called for each directory whose record is damaged, since nobody knows whose guest that is.
+ * is called for each directory whose record is damaged, since nobody knows whose guest that is. A copy that somebody has made of a guest's directory is no guest.
  */
 export async function hostedGuests(
   dirs: GuestDirs,
@@ -22,8 +22,13 @@ export async function hostedGuests(
     if (again === null && (await dirs.hasRecord(dir))) onDamaged(dir);
     return again;
   };
-  const records = await Promise.all(found.map(read));
-  return records.flatMap((record) => (record !== null && hosts.has(record.host) ? hostedGuest(record) : []));
+  const guestIn = async (at: FoundGuestDir) => {
+    const record = await read(at);
+    const isHere =
+      record !== null && hosts.has(record.host) && basename(dirs.dirOf(record.attemptId)) === basename(at.dir);
+    return isHere ? [hostedGuest(record)] : [];
+  };
+  return (await Promise.all(found.map(guestIn))).flat();
 }
 
 function hostedGuest({
