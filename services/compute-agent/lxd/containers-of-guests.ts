@@ -4,7 +4,7 @@ import type { HostedGuest } from "../driver.ts";
 import type { CpuHolder } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { formatContainerAddress, TAKES_NO_DISK } from "./container-address.ts";
-import { OWN_KEYS } from "./container-of-server.ts";
+import { containerName, OWN_KEYS } from "./container-of-server.ts";
 import { readListening } from "./disk-receivers.ts";
 import { lxdFingerprint } from "./hand-over-container.ts";
 import type { FoundContainer } from "./lxd-container.ts";
@@ -46,10 +46,12 @@ export async function cpuHolders(client: LxdClient): Promise<readonly CpuHolder[
   });
 }
 
+/** A copy that somebody has made of a guest's container has the same configuration, and is no guest. */
 async function ofHosts(client: LxdClient, hosts: ReadonlySet<string>) {
-  return (await allOf(client)).flatMap(({ config, status }) => {
+  return (await allOf(client)).flatMap(({ name, config, status }) => {
     const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.attempt]: attemptId } = config;
     if (host === undefined || serverUuid === undefined || attemptId === undefined || !hosts.has(host)) return [];
+    if (name !== containerName({ host, attemptId })) return [];
     return [{ name: { host, serverUuid, attemptId }, config, status }];
   });
 }
