@@ -42,6 +42,22 @@ export function listedValuesContract(cell: () => CellUnderTest): void {
       );
     });
 
+    test("do not count names of servers that have been deleted since the last question", async () => {
+      const { store } = cell();
+      const boot = (number: number, keyName: string) =>
+        store.dispatch([dispatchOf({ server: number, task: number, hosts: [0], spec: { keyName } })]);
+      const named = (contains: string) => store.attributeValues({ attribute: "key", contains, looksMax: 2 });
+      await boot(1, "one");
+      await boot(2, "two");
+      expect(await named("")).toEqual(["one", "two"]);
+      await store.requestDelete([deleteTask(1, 1_001)]);
+      await store.commitDeleted([tenureOf(await cell().take(1_001, 0))]);
+      await boot(3, "three");
+      expect(await named("t")).toEqual(["three", "two"]);
+      await boot(4, "four");
+      expect(await named("t")).toBeNull();
+    });
+
     test("are those of the servers of a list, in any stretches, whether few or many of them have a value", async () => {
       const { store } = cell();
       const servers = Array.from({ length: 2 * HOST_VCPUS }, (_, number) => ({
