@@ -5,11 +5,16 @@ import { sharedHttp } from "./shared-http.ts";
 
 const ownHttp = (options: FastifyServerOptions): FastifyInstance => Fastify(options);
 /** An api that names itself in all its answers. */
-async function api(name: string, make: (options: FastifyServerOptions) => FastifyInstance, lengthMax = 5) {
+async function api(
+  name: string,
+  make: (options: FastifyServerOptions) => FastifyInstance,
+  lengthMax = 5,
+  bodyLimit = 100,
+) {
   const answered: string[] = [];
   const routes: string[] = [];
   const http = make({
-    ...{ logger: false, bodyLimit: 100, exposeHeadRoutes: false },
+    ...{ logger: false, bodyLimit, exposeHeadRoutes: false },
     genReqId: () => `req-${name}`,
     rewriteUrl: ({ url = "" }) => url,
   });
@@ -73,6 +78,8 @@ test("an api that registers something else does not share the server of the othe
   const strict = await api("strict", sharedHttp, 2);
   expect((await callInProcess(lenient.http, call, {})).status).toBe(200);
   expect((await callInProcess(strict.http, call, {})).status).toBe(400);
+  const small = await api("small", sharedHttp, 5, 10);
+  expect((await callInProcess(small.http, call, {})).status).toBe(400);
 });
 
 test("the first api of a process draws as many random numbers as the next ones", async () => {
