@@ -152,7 +152,7 @@ export class Lies {
 
   #invented({ serverUuid, attemptId }: Pick<Guest, "serverUuid" | "attemptId">): Guest {
     const [state, revision, stopCause] = [this.#pick(STATES), this.#pick(REVISIONS), this.#pick(CAUSES)];
-    return { serverUuid, attemptId, state, revision, stopCause, files: [], heardRevision: 0 };
+    return { serverUuid, attemptId, state, revision, stopCause, files: [], heardRevision: 0, found: false };
   }
 
   /** A guest of any host, one of a server that exists in another attempt or in one that does not exist, or one that nobody knows. */

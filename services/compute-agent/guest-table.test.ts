@@ -32,6 +32,17 @@ describe("the table of guests", () => {
     );
   });
 
+  test("a guest that was found stays so until it obeys an order, whatever else becomes known of it", () => {
+    const guest = { kind: "guest", ...name(1), atMs: 0 } as const;
+    const isFound = (...later: JournalRecord[]) => {
+      const [record] = fold([{ ...guest, state: "running", isFound: true }, ...later]).records();
+      return record?.kind === "guest" && record.isFound === true;
+    };
+    expect(isFound({ ...guest, state: "stopped", cause: "shut-down" })).toBe(true);
+    expect(isFound({ ...guest, state: "stopped", revision: 3 })).toBe(false);
+    expect(isFound({ kind: "gone", ...name(1) }, { ...guest, state: "running" })).toBe(false);
+  });
+
   test("a tombstone of a server covers all of its attempts, and one of an attempt only that attempt", () => {
     const table = fold([
       { kind: "tombstone", ...name(1), atMs: 1 },

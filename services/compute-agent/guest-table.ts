@@ -13,6 +13,7 @@ export type GuestEntry =
       readonly listensAt?: string;
       readonly cause?: StopCause;
       readonly volumes?: readonly ServerVolume[];
+      readonly isFound?: boolean;
     })
   | (GuestName & {
       readonly state: "failed";
@@ -47,7 +48,7 @@ export class GuestTable {
       case "failed": {
         const { kind: _, ...entry } = record;
         const guest = (
-          record.kind === "failed" ? { ...entry, state: "failed" } : { ...this.#volumesOf(record), ...entry }
+          record.kind === "failed" ? { ...entry, state: "failed" } : { ...this.#keptOf(record), ...entry }
         ) as GuestEntry;
         childOf(this.#guests, record.host).set(record.attemptId, { entry: guest, sinceMs: nowMs });
         return;
@@ -71,12 +72,12 @@ export class GuestTable {
     }
   }
 
-  /** The volumes that earlier records gave to the guest. */
-  #volumesOf({ host, attemptId }: GuestName): { readonly volumes?: readonly ServerVolume[] } {
+  /** What stays of earlier records of the guest: its volumes, and that it was found, until it has obeyed an order. */
+  #keptOf({ host, attemptId, revision = 0 }: Extract<JournalRecord, { readonly kind: "guest" }>) {
     const before = this.guest(host, attemptId);
-    return before === undefined || before.state === "failed" || before.volumes === undefined
-      ? {}
-      : { volumes: before.volumes };
+    if (before === undefined || before.state === "failed") return {};
+    const { volumes, isFound = false } = before;
+    return { ...(volumes && { volumes }), ...(isFound && revision === 0 && { isFound }) };
   }
 
   /** The database with which the host was last compared, with the incarnation "" when there was none. */

@@ -24,7 +24,7 @@ export type JournalRecord =
    * The guest is about to be created, or is in this state. `revision` belongs to the latest order that the guest obeyed. `orderId` is set
    * if that order brought it into this state. `listensAt` is where a prepared guest waits for a hand-over. `cause` is
    * set for a stopped guest that stopped without an order. `volumes` are connected to the guest from this record on; a record without them leaves
-   * them as they were.
+   * them as they were. `isFound`: the agent had no record of the guest, and found it at its driver; it stays so until the guest obeys an order.
    */
   | (GuestName & {
       readonly kind: "guest";
@@ -35,6 +35,7 @@ export type JournalRecord =
       readonly listensAt?: string;
       readonly cause?: StopCause;
       readonly volumes?: readonly ServerVolume[];
+      readonly isFound?: boolean;
     })
   /** The attempt failed and left nothing but this report. */
   | (GuestName & {

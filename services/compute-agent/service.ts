@@ -319,6 +319,7 @@ function listedGuest(store: GuestStore, entry: GuestEntry): Guest {
     revision: store.revisionOf(entry.host, entry.attemptId),
     stopCause: isSettling || entry.state !== "stopped" ? "" : (entry.cause ?? ""),
     heardRevision: store.heardBy(entry),
+    found: entry.state !== "failed" && (entry.isFound ?? false),
     files: entry.state === "failed" ? [] : filesOf({ volumes: entry.volumes ?? [] }),
   };
 }

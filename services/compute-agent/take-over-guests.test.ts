@@ -70,6 +70,7 @@ test("a lost journal gets the driver's guests: one that has run counts as runnin
     { ...nameOf(3), state: "building" },
   ]);
   expect(guests.map((guest) => "revision" in guest && guest.revision)).toEqual([undefined, undefined, undefined]);
+  expect(guests.map((guest) => "isFound" in guest && guest.isFound)).toEqual([true, true, true]);
   expect(lines).toMatchObject([{ level: "warn", count: 3, servers: ["s1", "s2", "s3"] }]);
 });
 

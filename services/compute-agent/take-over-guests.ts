@@ -80,7 +80,8 @@ async function recordAll(
     if (known === undefined) taken.push(guest);
     const { revision, orderId, listensAt, cause } = (known?.state === "failed" ? undefined : known) ?? {};
     const before = { revision, ...(orderId && { orderId }), ...(listensAt && { listensAt }), ...(cause && { cause }) };
-    await store.record({ kind: "guest", host, serverUuid, attemptId, atMs: clock.now(), ...before, ...after });
+    const name = { host, serverUuid, attemptId, ...(known === undefined && { isFound: true }) };
+    await store.record({ kind: "guest", ...name, atMs: clock.now(), ...before, ...after });
   };
   await Promise.all(found.map(record));
   events.guestsTakenOver(taken);

@@ -141,6 +141,7 @@ test("counts unknown guests that wait for their turn until they are gone or thei
         stopCause: "",
         files: [],
         heardRevision: 0,
+        found: false,
       },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
@@ -200,6 +201,7 @@ function knowing(incarnation: string) {
         stopCause: "",
         files: [],
         heardRevision: 0,
+        found: false,
       },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
@@ -357,6 +359,7 @@ test("refuses a list with a guest whose id the database cannot store", async () 
     stopCause: "",
     files: [],
     heardRevision: 0,
+    found: false,
   };
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists impossible guests of host-0");
@@ -374,6 +377,7 @@ test("an agent that tells of more stopped guests than any host has is not heard 
       state: GuestState.GUEST_STATE_STOPPED,
       revision: 0,
       heardRevision: 0,
+      found: false,
       stopCause: "crashed",
       files: [],
     };

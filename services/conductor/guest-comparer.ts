@@ -291,8 +291,8 @@ export class GuestComparer {
 
 type Remaining = ComparedHost["remaining"];
 
-export const knowledgeOf = ({ revision, heardRevision: heard, files }: Guest, incarnation: string) => ({
-  ...{ revision, heard, incarnation, files },
+export const knowledgeOf = ({ revision, heardRevision: heard, files, found }: Guest, incarnation: string) => ({
+  ...{ revision, heard, incarnation, files, isFound: found },
 });
 
 export function foundGuest(host: string, { serverUuid, attemptId, state, stopCause: cause }: Guest): FoundGuest {

@@ -13,7 +13,7 @@ import { WaitingGuests } from "./waiting-guests.ts";
 const MINUTE_MS = 60_000;
 
 /** The facts about a guest in a comparison, in addition to its name. */
-export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation"> & {
+export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation" | "isFound"> & {
   /** The revision of the latest order that the guest was given, also if it failed. */
   readonly heard?: number;
   /** The files to which the guest writes, as far as its host has them by name; none if absent. */

@@ -10,6 +10,7 @@ const guest: Guest = {
   stopCause: "",
   files: [],
   heardRevision: 0,
+  found: false,
 };
 const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello => ({
   agentId,

@@ -58,4 +58,24 @@ export function testInventedGuests(subject: () => Subject): void {
     expect(await cell.judgeGuests([guest])).toMatchObject([{ kind: "quarantined" }]);
     expect(await isHeldUp()).toBe(true);
   });
+
+  test("a guest of an unknown server that its agent has found is kept, also after a comparison, and any other one is unknown", async () => {
+    const { cell, quarantine } = subject();
+    const incarnation = await cell.incarnation();
+    await cell.noteCompared([{ host: "host-1", incarnation }]);
+    const found = { ...guest, serverUuid: serverId(9), revision: 0, incarnation, isFound: true };
+    expect(await cell.judgeGuests([{ ...found, isFound: false }])).toEqual([{ kind: "unknown", reason: null }]);
+    expect(await cell.judgeGuests([found])).toEqual([
+      { kind: "quarantined", reason: expect.stringContaining("give one of the two hosts another name") },
+    ]);
+    expect(await quarantine.quarantined()).toMatchObject([{ serverUuid: serverId(9), holds: false }]);
+  });
+
+  test("a guest that its agent has found is destroyed if the database knows that its server is elsewhere", async () => {
+    const { cell } = subject();
+    const incarnation = await cell.incarnation();
+    await cell.noteCompared([{ host: "host-1", incarnation }]);
+    const found = { ...guest, attemptId: `${taskId(1)}/0`, revision: 0, incarnation, isFound: true };
+    expect(await cell.judgeGuests([found])).toEqual([{ kind: "destroy", reason: null }]);
+  });
 }

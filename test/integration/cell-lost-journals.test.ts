@@ -188,3 +188,17 @@ test("an old copy of the journal does no harm: what the driver has is what count
   expect([cell.runsOn(1), existing()]).toEqual([[], ["host-0"]]);
   await eventually("the other one to be forgotten", () => agents[0]!.agent.guests().length === 1);
 });
+
+test("keeps a guest of another cloud, whose host has the same name, at each of its agent's starts", async () => {
+  await start();
+  const others = { host: "host-0", serverUuid: serverId(9), attemptId: `${serverId(8)}/0` };
+  await agents[0]!.driver.adopt([{ ...others, state: "running" }]);
+  for (const time of [1, 2]) {
+    const disk: MemoryDisk = { records: [] };
+    await loseJournal(0, { disk });
+    await eventually(`comparison ${time} to end`, async () => disk.records.some(({ kind }) => kind === "compared"));
+    expect(cell.existsOn(9)).toEqual(["host-0"]);
+    const [host] = await cell.store.hosts();
+    expect(host).toMatchObject({ name: "host-0", disabled: true });
+  }
+});

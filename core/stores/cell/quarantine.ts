@@ -14,6 +14,8 @@ export interface DoomedGuest {
   readonly revision: number;
   /** The incarnation of the database with which the guest's host was last compared, or "" when there was none. */
   readonly incarnation: string;
+  /** Its agent had no record of the guest, and found it at its driver. False by default. */
+  readonly isFound?: boolean;
 }
 
 /**
@@ -93,8 +95,14 @@ const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended",
 /** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
   const reason = signOfLoss(guest, known);
-  return reason === null || mayBeForgotten(known) ? reason : `${reason}. ${INVENTED}`;
+  if (reason !== null) return mayBeForgotten(known) ? reason : `${reason}. ${INVENTED}`;
+  return guest.isFound === true && known.revision === null ? FOUND : null;
 }
+
+/** A journal that is lost is no reason to destroy a guest that nobody ever ordered here. */
+const FOUND =
+  "its agent found it at the hypervisor without a record of it, and the cell's database does not know its server. It may belong to another cloud " +
+  "whose host has the same name and uses the same hypervisor or the same directory of guests: give one of the two hosts another name, and let nobody destroy the guest then";
 
 const INVENTED =
   "But its host was compared with this database before, and the server was never there, so the server is not held up: find out whether the agent of " +

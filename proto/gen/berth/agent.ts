@@ -181,6 +181,8 @@ export interface Guest {
    * version.
    */
   heardRevision: number;
+  /** The agent found the guest at its driver without any record of it, and the guest has obeyed no order since. False from an agent of an older version. */
+  found: boolean;
 }
 
 /**
@@ -1668,7 +1670,16 @@ export const Compared: MessageFns<Compared> = {
 };
 
 function createBaseGuest(): Guest {
-  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "", files: [], heardRevision: 0 };
+  return {
+    serverUuid: "",
+    attemptId: "",
+    state: 0,
+    revision: 0,
+    stopCause: "",
+    files: [],
+    heardRevision: 0,
+    found: false,
+  };
 }
 
 export const Guest: MessageFns<Guest> = {
@@ -1693,6 +1704,9 @@ export const Guest: MessageFns<Guest> = {
     }
     if (message.heardRevision !== 0) {
       writer.uint32(56).int64(message.heardRevision);
+    }
+    if (message.found !== false) {
+      writer.uint32(64).bool(message.found);
     }
     return writer;
   },
@@ -1766,6 +1780,14 @@ export const Guest: MessageFns<Guest> = {
             message.heardRevision = longToNumber(reader.int64());
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.found = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1790,6 +1812,7 @@ export const Guest: MessageFns<Guest> = {
     message.stopCause = object.stopCause ?? "";
     message.files = object.files?.map((e) => VolumeFile.fromPartial(e)) || [];
     message.heardRevision = object.heardRevision ?? 0;
+    message.found = object.found ?? false;
     return message;
   },
 };
