@@ -120,7 +120,7 @@ describe.skipIf(skipped !== null)(`dozens of guests${skipped === null ? "" : ` (
       await cloud.expectCleanAudit();
       expect([qemusBelow(dir.path), await held()]).toEqual([[], new Map()]);
       for (const { id } of cell.agents) {
-        expect([id, readdirSync(instancesOf(id))]).toEqual([id, ["_base"]]);
+        expect([id, readdirSync(instancesOf(id)).sort()]).toEqual([id, [".berth-guests", "_base"]]);
         const base = readdirSync(join(instancesOf(id), "_base")).sort();
         expect(base).toEqual([
           expect.stringMatching(new RegExp(`^${NANO_IMAGE_ID}-[0-9a-f]{32}$`)),
