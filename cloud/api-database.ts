@@ -81,19 +81,13 @@ function requireDataDir(dataDir: string): void {
 }
 
 /**
- * How far the servers stand back for the services. Every step of every server passes through the one thread of the API tier. With as much right
- * to a CPU as each of the databases' dozens of processes it waited for one for a third of the time under full load, and then they waited for it.
- */
-const SERVERS_NICENESS = 10;
-
-/**
  * Starts a temporary server for the API database and one for each cell, as clouds have them. A follower of a cell reads its server's whole
  * log, so on a shared server each cell's view would cost as much as all of them.
  */
 async function openServers(): Promise<ApiDatabase> {
   const starts = new Map<string, Promise<EmbeddedPostgres>>();
   const open = async (name: string): Promise<string> => {
-    const start = starts.get(name) ?? startEmbedded({ niceness: SERVERS_NICENESS });
+    const start = starts.get(name) ?? startEmbedded();
     starts.set(name, start);
     return databaseOf(await start, name);
   };

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { getPriority, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ensureDatabase, withClient } from "../client/databases.ts";
@@ -18,14 +18,6 @@ const options = () => ({ dataDir, durable: false });
 
 async function count(url: string): Promise<number> {
   return withClient(url, async (client) => (await client.query("select * from kept")).rowCount ?? 0);
-}
-
-/** The niceness of a server's process, and of the process that serves one of its connections. */
-async function nicenessOf(server: EmbeddedPostgres): Promise<readonly number[]> {
-  return withClient(server.url("postgres"), async (client) => {
-    const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-    return [server.pid, rows[0]!.pid].map((pid) => getPriority(pid));
-  });
 }
 
 /** Starts another process that serves the directory, and resolves with its URL once it serves. */
@@ -158,25 +150,5 @@ test("a cluster that is copied from a pattern has a password of its own, and the
   } finally {
     vi.unstubAllEnvs();
     await Promise.all(servers.map((server) => server.stop()));
-  }
-});
-
-test("stands back for other processes as far as it is told, keeps what it stores, and still ends with a fast shutdown", async () => {
-  const own = getPriority();
-  const first = await startEmbedded({ dataDir, niceness: 3 });
-  try {
-    expect(await nicenessOf(first)).toEqual([own + 3, own + 3]);
-    await withClient(first.url("postgres"), (client) =>
-      client.query("create table kept (); insert into kept default values"),
-    );
-  } finally {
-    await first.stop();
-  }
-  const second = await startEmbedded({ dataDir });
-  try {
-    expect(await nicenessOf(second)).toEqual([own, own]);
-    expect(await count(second.url("postgres"))).toBe(1);
-  } finally {
-    await second.stop();
   }
 });

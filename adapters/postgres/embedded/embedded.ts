@@ -22,8 +22,6 @@ export interface EmbeddedOptions {
   readonly durable?: boolean;
   /** Further settings of Postgres, by name. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** How far the server's processes stand back for others when CPUs are short, as `nice` counts it: 0, the default, to 19. */
-  readonly niceness?: number;
 }
 
 /** A running embedded Postgres. It ends with the process that started it, however that process ends. */
@@ -90,13 +88,12 @@ async function startOn(dataDir: string, options: EmbeddedOptions): Promise<Embed
   let attempt = 1;
   for (;;) {
     const port = await choosePort(dataDir, attempt);
-    const settings = {
+    const server = spawnServer(binaries, cluster, dataDir, user, {
       ...serverSettings(options),
       unix_socket_directories: socketDirOf(cluster) ?? "",
       port: String(port),
       ...options.settings,
-    };
-    const server = spawnServer(binaries, cluster, dataDir, { user, settings, niceness: options.niceness ?? 0 });
+    });
     try {
       await waitUntilReady(server, cluster);
       writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
@@ -130,17 +127,10 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
     max_parallel_workers_per_gather: "0",
     log_checkpoints: "off",
     // Commits stay synchronous: the position that a ledger view must reach is that of the flushed log.
-    ...(options.durable === false ? FORGETFUL : DURABLE),
+    // Without durability the log may lie in memory, so it is kept short.
+    ...(options.durable === false ? { fsync: "off", full_page_writes: "off", max_wal_size: "512MB" } : {}),
   };
 }
-
-/** Without durability the log may lie in memory, so it is kept short. */
-const FORGETFUL = { fsync: "off", full_page_writes: "off", max_wal_size: "512MB" };
-/**
- * A commit that writes its part of the log and waits for the disk in one call takes half of the CPU that two calls take. Only a transaction that writes
- * far more than the log's buffers hold is slower so, which is why these are large.
- */
-const DURABLE = { wal_sync_method: "open_datasync", wal_buffers: "32MB" };
 
 interface Spawned {
   readonly child: ChildProcess;
@@ -161,20 +151,15 @@ function spawnServer(
   binaries: Binaries,
   cluster: Cluster,
   dataDir: string,
-  options: {
-    readonly user: PostgresUser | null;
-    readonly settings: Readonly<Record<string, string>>;
-    readonly niceness: number;
-  },
+  user: PostgresUser | null,
+  settings: Readonly<Record<string, string>>,
 ): Spawned {
-  const { user, settings, niceness } = options;
   const logFile = logFileOf(dataDir);
   const logStart = existsSync(logFile) ? statSync(logFile).size : 0;
   const log = openSync(logFile, "a");
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
-  const patience = niceness === 0 ? [] : ["nice", "-n", String(niceness)];
-  const child = spawn("/bin/sh", ["-c", WATCHED, ...patience, binaries.postgres, "-D", cluster.dir, ...args], {
+  const child = spawn("/bin/sh", ["-c", WATCHED, binaries.postgres, "-D", cluster.dir, ...args], {
     ...ids,
     cwd: cluster.dir,
     detached: true,
