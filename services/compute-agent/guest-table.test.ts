@@ -39,7 +39,11 @@ describe("the table of guests", () => {
       return record?.kind === "guest" && record.isFound === true;
     };
     expect(isFound({ ...guest, state: "stopped", cause: "shut-down" })).toBe(true);
+    expect(isFound({ ...guest, state: "stopped", revision: undefined })).toBe(true);
     expect(isFound({ ...guest, state: "stopped", revision: 3 })).toBe(false);
+    // The first start of a build.
+    expect(isFound({ ...guest, state: "running", revision: 0 })).toBe(false);
+    expect(isFound({ ...guest, state: "running", revision: 0 }, { ...guest, state: "running" })).toBe(false);
     expect(isFound({ kind: "gone", ...name(1) }, { ...guest, state: "running" })).toBe(false);
   });
 

@@ -72,12 +72,15 @@ export class GuestTable {
     }
   }
 
-  /** What stays of earlier records of the guest: its volumes, and that it was found, until it has obeyed an order. */
-  #keptOf({ host, attemptId, revision = 0 }: Extract<JournalRecord, { readonly kind: "guest" }>) {
+  /**
+   * What stays of earlier records of the guest: its volumes, and that it was found, until it has obeyed an order. The first start of a build is an order of revision 0, so that a revision of any
+   * value is that of an order.
+   */
+  #keptOf({ host, attemptId, revision }: Extract<JournalRecord, { readonly kind: "guest" }>) {
     const before = this.guest(host, attemptId);
     if (before === undefined || before.state === "failed") return {};
     const { volumes, isFound = false } = before;
-    return { ...(volumes && { volumes }), ...(isFound && revision === 0 && { isFound }) };
+    return { ...(volumes && { volumes }), ...(isFound && revision === undefined && { isFound }) };
   }
 
   /** The database with which the host was last compared, with the incarnation "" when there was none. */
