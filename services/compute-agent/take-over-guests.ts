@@ -1,7 +1,8 @@
 import { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
-import { backoffMs } from "../../runtime/retry.ts";
+import { retry } from "../../runtime/retry.ts";
+import { unlessAborted } from "../../runtime/unless-aborted.ts";
 import type { Driver, HostedGuest } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestStore } from "./guest-store.ts";
@@ -38,17 +39,20 @@ interface TakeOverDeps {
 export async function takeOverGuests(deps: TakeOverDeps): Promise<readonly GuestName[]> {
   const { store, hosts, clock, events, signal } = deps;
   const mayBeLost = hosts.some((host) => store.comparedWith(host).incarnation === "");
-  for (let tries = 1; ; tries += 1) {
-    const told = await hostedGuests(deps, mayBeLost ? TOLD_MS : TRUSTING_MS).catch(messageOf);
-    signal.throwIfAborted();
-    if (typeof told !== "string") return recordAll(deps, told);
-    if (!mayBeLost) {
-      events.goesByJournal(told);
-      return [];
+  const list = async () => {
+    try {
+      return await hostedGuests(deps, mayBeLost ? TOLD_MS : TRUSTING_MS);
+    } catch (error) {
+      if (mayBeLost && !signal.aborted) events.waitsForDriver(messageOf(error));
+      throw error;
     }
-    events.waitsForDriver(told);
-    await pause(backoffMs(tries, ASK_AGAIN, Math.random), clock, signal);
-  }
+  };
+  const triesMax = mayBeLost ? Number.POSITIVE_INFINITY : 1;
+  const told = await retry(list, { ...ASK_AGAIN, triesMax, clock, signal }).catch(messageOf);
+  signal.throwIfAborted();
+  if (typeof told !== "string") return recordAll(deps, told);
+  events.goesByJournal(told);
+  return [];
 }
 
 /** Rejects when the signal is raised, too. The driver's answer is then ignored. */
@@ -57,11 +61,8 @@ function hostedGuests(
   timeoutMs: number,
 ): Promise<readonly HostedGuest[]> {
   const known = store.all().map(({ host, serverUuid, attemptId }) => ({ host, serverUuid, attemptId }));
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  const end = () => reject(signal.reason);
-  signal.addEventListener("abort", end, { once: true });
-  const told = withDeadline(driver.hostedGuests(new Set(hosts), known), timeoutMs, WHAT, clock);
-  return Promise.race([told, ended]).finally(() => signal.removeEventListener("abort", end));
+  const told = driver.hostedGuests(new Set(hosts), known);
+  return unlessAborted(withDeadline(told, timeoutMs, WHAT, clock), signal);
 }
 
 async function recordAll(
@@ -115,18 +116,4 @@ function volumesOf(volumeIds: readonly string[], known: readonly ServerVolume[] 
   const volumeOf = (volumeId: string) =>
     known.find((one) => one.volumeId === volumeId) ?? ServerVolume.fromPartial({ volumeId });
   return volumeIds.length === 0 && known.length === 0 ? {} : { volumes: volumeIds.map(volumeOf) };
-}
-
-function pause(forMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.setTimer(forMs, () => {
-      signal.removeEventListener("abort", end);
-      resolve();
-    });
-    const end = () => {
-      timer.cancel();
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", end, { once: true });
-  });
 }
