@@ -28,8 +28,8 @@ export type StartVerdict = "start" | "uncertain" | "undecided";
 
 /**
  * Decides whether a comparison may destroy a guest. A guest that the database seems to have lost in a restore or failover is kept in
- * quarantine (law 6). Guests of servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new
- * database, or an agent that is connected to the wrong cell, would cost every guest of every host at once.
+ * quarantine (law 6). Other guests of servers that the database does not know are destroyed at a limited rate, except those that
+ * their agents have found without a record, which may be another cloud's. Otherwise an empty new database would cost every guest of every host at once.
  */
 export class GuestJudge {
   readonly #commits: StepCommitter;

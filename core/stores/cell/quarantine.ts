@@ -92,14 +92,13 @@ export const LOSS_MARGIN_MS = 600_000;
 
 const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
-/** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
+/** Why the guest must be kept: the database has lost commits, or there is a sign that it has, or the guest may be another cloud's. Null when there is no reason. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
   const reason = signOfLoss(guest, known);
   if (reason !== null) return mayBeForgotten(known) ? reason : `${reason}. ${INVENTED}`;
   return guest.isFound === true && known.revision === null ? FOUND : null;
 }
 
-/** A journal that is lost is no reason to destroy a guest that nobody ever ordered here. */
 const FOUND =
   "its agent found it at the hypervisor without a record of it, and the cell's database does not know its server. It may belong to another cloud " +
   "whose host has the same name and uses the same hypervisor or the same directory of guests: give one of the two hosts another name, and let nobody destroy the guest then";
