@@ -7,6 +7,7 @@ import { StorageGate } from "../../../runtime/storage-gate.ts";
 import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import { DirectoryMark } from "./directory-mark.ts";
 import { GuestDirs } from "./guest-dirs.ts";
+import { hostedGuests } from "./hosted-guests.ts";
 import { KnownGuests } from "./known-guests.ts";
 import { QemuDriver } from "./qemu-driver.ts";
 
@@ -92,6 +93,19 @@ test("no guest counts as lost while its directory's file system is away", async 
   mkdirSync(path);
   await expect(guests.isLost(GUEST)).rejects.toThrow("is not the directory in which this agent's guests are");
 });
+
+test.each(["empty", "missing"])(
+  "a directory that is %s since it was opened is not taken for one without guests",
+  async (what) => {
+    const { path, open } = setUp();
+    const dirs = await open();
+    const list = () => hostedGuests(dirs, new Set([GUEST.host]), { known: [], onDamaged: () => undefined });
+    expect(await list()).toEqual([]);
+    renameSync(path, `${path}.away`);
+    if (what === "empty") mkdirSync(path);
+    await expect(list()).rejects.toThrow("is not the directory in which this agent's guests are");
+  },
+);
 
 test("a directory that has lost its file system is not marked in its place, also if the note was removed meanwhile", async () => {
   const { path, note, open } = setUp();

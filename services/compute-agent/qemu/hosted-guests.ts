@@ -5,8 +5,9 @@ import type { GuestName } from "../journal.ts";
 import type { FoundGuestDir, GuestDirs } from "./guest-dirs.ts";
 
 /**
- * The guests of these hosts, by their records. A known guest whose record cannot be read is left out. Of any other one it must be known whose it is: rejects if its record cannot be read now. `onDamaged`
- * is called for each directory whose record is damaged, since nobody knows whose guest that is. A copy that somebody has made of a guest's directory is no guest.
+ * The guests of these hosts, by their records. A known guest whose record cannot be read is left out. Of any other one it must be known whose it is: rejects if its record cannot be read now. Rejects, too, if
+ * another directory has taken the place of the opened one, such as an empty mount point. `onDamaged` is called for each directory whose record is damaged, since nobody knows whose guest that is. A copy that
+ * somebody has made of a guest's directory is no guest.
  */
 export async function hostedGuests(
   dirs: GuestDirs,
@@ -28,7 +29,9 @@ export async function hostedGuests(
       record !== null && hosts.has(record.host) && basename(dirs.dirOf(record.attemptId)) === basename(at.dir);
     return isHere ? [hostedGuest(record)] : [];
   };
-  return (await Promise.all(found.map(guestIn))).flat();
+  const hosted = (await Promise.all(found.map(guestIn))).flat();
+  await dirs.confirm();
+  return hosted;
 }
 
 function hostedGuest({
