@@ -17,8 +17,8 @@ export interface AgentEventsOptions {
   readonly guestCount: () => number;
 }
 
-/** So many servers are named when the agent has removed unfinished guests. */
-const INTERRUPTED_SHOWN = 3;
+/** A warning about many guests names the servers of so many of them. */
+const GUESTS_SHOWN = 3;
 
 /** Reports events that are useful for operators. Each method writes a log line, updates a metric or begins a span. */
 export class AgentEvents {
@@ -61,26 +61,27 @@ export class AgentEvents {
     this.#logger.warn({ address, reason }, "the connection to a conductor was lost; the agent connects again");
   }
 
-  /** The guests that the end of the agent's previous process has left unfinished, all in one line: after a crash in a burst there are hundreds. */
+  /** The guests that the end of the agent's previous process has left unfinished. */
   interrupted(guests: readonly GuestName[]): void {
-    if (guests.length === 0) return;
     const why = "because the agent's previous process ended while it was building or removing";
-    for (const guest of guests) this.#logger.debug({ ...guest }, `a guest was removed, ${why} it`);
-    const servers = guests.slice(0, INTERRUPTED_SHOWN).map(({ serverUuid }) => serverUuid);
-    this.#logger.warn({ count: guests.length, servers }, `guests were removed, ${why} them`);
+    this.#warnOf(guests, `guests were removed, ${why} them`, `a guest was removed, ${why} it`);
   }
 
-  /** All in one line: a host may have hundreds. */
   guestsTakenOver(guests: readonly GuestName[]): void {
-    if (guests.length === 0) return;
     this.#metrics.takenOver.inc(guests.length);
-    for (const guest of guests)
-      this.#logger.debug(nameOf(guest), "the agent has taken over a guest that its journal does not know");
-    const servers = guests.slice(0, INTERRUPTED_SHOWN).map(({ serverUuid }) => serverUuid);
-    this.#logger.warn(
-      { count: guests.length, servers },
+    this.#warnOf(
+      guests,
       "the agent has taken over guests that its journal does not know, because the journal was lost or is an old copy; the cell decides about them as about all others",
+      "the agent has taken over a guest that its journal does not know",
     );
+  }
+
+  /** Warns of all these guests in one line, since there may be hundreds. The level debug has a line for each. */
+  #warnOf(guests: readonly GuestName[], text: string, textOfEach: string): void {
+    if (guests.length === 0) return;
+    for (const guest of guests) this.#logger.debug(nameOf(guest), textOfEach);
+    const servers = guests.slice(0, GUESTS_SHOWN).map(({ serverUuid }) => serverUuid);
+    this.#logger.warn({ count: guests.length, servers }, text);
   }
 
   /** The agent's journal may be lost. Logged for each try. */
