@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { removeGuestDir } from "./qemu-guest.ts";
-import { findRunningQemu, seenQemus } from "./running-qemu.ts";
+import { findRunningQemu, isRunning, seenQemus } from "./running-qemu.ts";
 
 let dir: string;
 let guest: string;
@@ -59,6 +59,32 @@ test("a guest is not removed before each QEMU of its directory has ended, also t
   });
   expect(runs).toBeNull();
   await Promise.all(ended);
+});
+
+/** Ends its first thread alone when it is told to, as the end of a process may do a while before that of its other threads. */
+const ENDING = `
+import ctypes, os, sys, threading
+threading.Thread(target=threading.Event().wait).start()
+print("ready", flush=True)
+sys.stdin.readline()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+`;
+const hasPython = spawnSync("/usr/bin/python3", ["-c", "import ctypes"]).status === 0;
+
+test.skipIf(!hasPython)("a QEMU has not ended before its last thread, which has its files open", async () => {
+  mkdirSync(guest);
+  const child = spawn("/usr/bin/python3", ["-c", ENDING], { argv0: "qemu-system-x86_64", cwd: guest });
+  processes.push(child);
+  await once(child.stdout, "data");
+  const qemu = findRunningQemu(guest)!;
+  expect(qemu.pid).toBe(child.pid);
+  child.stdin.write("end\n");
+  const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${qemu.pid}/status`, "utf8"))?.[1];
+  await eventually("the end of the first thread", () => state() === "Z");
+  expect(isRunning(qemu)).toBe(true);
+  child.kill("SIGKILL");
+  await once(child, "exit");
+  expect(isRunning(qemu)).toBe(false);
 });
 
 /** Whether this process may mount file systems. */

@@ -30,7 +30,7 @@ export function findRunningQemu(dir: string, pid: number | null = null): Running
   return null;
 }
 
-/** Whether the process still exists. One that has ended and that nobody waited for does not count. */
+/** Whether the process, or one of its threads, still exists. A process that has ended and that nobody waited for does not count. */
 export function isRunning(qemu: RunningQemu): boolean {
   return startTimeOf(qemu.pid) === qemu.startTime;
 }
@@ -86,7 +86,10 @@ export async function seenQemus(): Promise<readonly SeenQemu[]> {
   return seen;
 }
 
-/** Null when there is no such process, or when it has ended and its parent has not collected its exit status yet. */
+/**
+ * Null when there is no such process, or when it has ended and its parent has not collected its exit status yet. Until its last thread has ended, a process has its files open, and may write to
+ * them, although Linux shows it as a zombie as soon as its first thread has ended.
+ */
 function startTimeOf(pid: number): string | null {
   let text: string;
   try {
@@ -94,10 +97,11 @@ function startTimeOf(pid: number): string | null {
   } catch (error) {
     return nullIfGone(error);
   }
-  // The second field, the program's name in parentheses, may contain blanks and parentheses. The state is the third, the start time the 22nd.
+  // The second field, the program's name in parentheses, may contain blanks and parentheses. The state is the third, the number of threads the 20th, the start time the 22nd.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state] = fields;
-  return state === "Z" || state === "X" ? null : (fields[19] ?? null);
+  const hasEnded = (state === "Z" || state === "X") && Number(fields[17]) <= 1;
+  return hasEnded ? null : (fields[19] ?? null);
 }
 
 /**
