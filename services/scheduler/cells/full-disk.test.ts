@@ -75,3 +75,24 @@ test("a request that only a cell with a full disk could take waits, and the log 
     "no answer from far (its database refuses to write: could not extend file: No space left on device; if its disk is full, free space there)",
   );
 });
+
+test("a request that is assigned to no cell is refused in the end if only a cell with a full disk could take it", async () => {
+  const far = await rig.addCell("far");
+  await far.addHosts([64]);
+  const { placeWithinMs } = DEFAULT_SCHEDULER_SETTINGS;
+  await rig.start([far.open()], {}, { cellRefusedMs: 2 * placeWithinMs });
+  far.ledger.isFull = () => true;
+  await rig.accept([rig.wants(1)]);
+  await eventually("the cell to be avoided", () => rig.putOff.includes(serverId(1)));
+  const spec = rig.wants(2);
+  await rig.accept([spec]);
+  await eventually("it to be put off", () => rig.putOff.includes(serverId(2)));
+  expect(await rig.state(serverId(2))).toBe("accepted");
+
+  rig.clock.advance(placeWithinMs);
+  await rig.publish(spec, "a minute later");
+  await eventually("it to be refused", async () => (await rig.state(serverId(2))) === "failed");
+  const [record] = await rig.apiStore.requests([serverId(2)]);
+  expect(record?.fault).toContain("far (its database refuses to write: could not extend file");
+  expect(await rig.state(serverId(1))).toBe("dispatched far");
+});
