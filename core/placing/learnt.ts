@@ -55,7 +55,7 @@ export function cellFoundClosed(learnt: Learnt, cell: string): Learnt {
  * cell, so the cell need not be closed to the server before the request goes elsewhere. It could not be: a closure is written, too.
  */
 export function writeRefused(learnt: Learnt): Learnt {
-  return { ...learnt, isLeft: learnt.isLeft || learnt.isSole, fresh: false };
+  return { ...learnt, isLeft: learnt.isSole, fresh: false };
 }
 
 /**

@@ -158,8 +158,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     const task = buildTask(held.id, spec, { selections, attemptsMax: this.#attemptsMax });
     this.#task = task;
     const askedAtMs = clock.monotonic();
-    const link = this.#linkOf(held.cell);
-    const outcome = await link.dispatch({ task, change: changeOf(spec, held), assignment });
+    const outcome = await this.#linkOf(held.cell).dispatch({ task, change: changeOf(spec, held), assignment });
     events.claimed(clock.monotonic() - askedAtMs);
     switch (outcome.kind) {
       case "dispatched":
@@ -216,20 +215,16 @@ function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: ReservedCl
   return claim(consumerUuid(uuid), { projectId, userId, type: CONSUMER_TYPE_INSTANCE }, items);
 }
 
-/** Cells that may have room and were not searched, in the order of the links, with the reason where it is not that they are silent. */
+/** Describes the cells that may have room and were not searched: silent ones, and those whose databases refuse to write, with the reason. */
 function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is connected yet)"];
-  return links.flatMap((link) => {
-    if (link.disabled || shut.has(link.name)) return [];
-    if (!link.answers) return [link.name];
-    const why = link.refusesWrites;
-    return why === null ? [] : [`${link.name} (${describeWriteRefused(why)})`];
+  return links.flatMap(({ name, disabled, answers, refusesWrites: why }) => {
+    if (disabled || shut.has(name)) return [];
+    if (!answers) return [name];
+    return why === null
+      ? []
+      : [`${name} (its database refuses to write: ${why}; if its disk is full, free space there)`];
   });
-}
-
-/** Why nothing is placed in the cell, and what to do about it, for people. */
-function describeWriteRefused(why: string): string {
-  return `its database refuses to write: ${why}; if its disk is full, free space there`;
 }
 
 const quarantinedIn = (cell: string): string => `In cell ${cell} ${GUEST_IN_QUARANTINE}.`;
