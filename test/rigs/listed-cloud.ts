@@ -9,6 +9,7 @@ import {
 import type { RequestQuery, RequestRecord, RequestScan } from "../../core/stores/api/api-store.ts";
 import type { StatusQuery } from "../../core/stores/cell/cell-store.ts";
 import type { AttributeQuery, SketchQuery, ValuesQuery } from "../../core/stores/cell/listed-servers.ts";
+import { listPlaceOf } from "../../services/api/compute/servers/list-order.ts";
 import { readListQuery } from "../../services/api/compute/servers/list-query.ts";
 import { type ListServersDeps, listServers } from "../../services/api/compute/servers/list-servers.ts";
 import type { KnownCall } from "../../services/api/http/call.ts";
@@ -71,7 +72,7 @@ export class ListedCloud {
       softDeleter: {
         softlyDeleted: async () => {
           const requests = this.servers.map(({ request }) => request).filter(({ softlyDeleted }) => softlyDeleted);
-          return requests.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
+          return requests.map(listPlaceOf);
         },
       },
     } as unknown as ListServersDeps;

@@ -46,10 +46,15 @@ export async function findByState(
   const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
   const busy = isBusy(shown);
   const most = limit + 1;
-  const page = { projectId, marker: null, limit: most };
-  const open = shown.has("BUILD") ? await store.listRequests({ ...page, open: true }) : [];
-  // Asked afterwards: a server that leaves the open requests meanwhile has failed by then, or is in its cell. So the cells are asked last.
-  const failed = shown.has("ERROR") ? await store.listRequests({ ...page, failed: true }) : [];
+  const inNoCell = {
+    ...(shown.has("BUILD") && ({ open: true } as const)),
+    ...(shown.has("ERROR") && ({ failed: true } as const)),
+  };
+  const mayBeInNoCell = shown.has("BUILD") || shown.has("ERROR");
+  const elsewhere = mayBeInNoCell
+    ? await store.listRequests({ projectId, marker: null, limit: most, ...inNoCell })
+    : [];
+  // Asked afterwards: a server that leaves the open requests meanwhile is in its cell by then.
   const inCells = await Promise.all(
     Array.from(cells.values(), (cell) =>
       cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, limit)),
@@ -61,6 +66,6 @@ export async function findByState(
     if (answer.value === null) return null;
     found.push(...answer.value);
   }
-  found.push(...[...failed, ...open].map(listPlaceOf));
+  found.push(...elsewhere.map(listPlaceOf));
   return [...new Map(found.map((place) => [place.uuid, place])).values()].sort(newestFirst).slice(0, most);
 }
