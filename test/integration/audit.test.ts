@@ -1,27 +1,18 @@
-import type { Pool } from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { isClean } from "../../audit/audit-report.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
 import { auditText } from "../../audit/print-report.ts";
 import { dispatchOf, hostName, numbered, serverId, serverSpec } from "../contract/cell-fixtures.ts";
-import { AuditedCloud, auditedGuest, foundViolations } from "../rigs/audited-cloud.ts";
+import { auditedGuest, foundViolations, useAuditedCloud } from "../rigs/audited-cloud.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 
-let rig: AuditedCloud;
-let pool: Pool;
-let apiPool: Pool;
-beforeAll(async () => {
-  rig = await AuditedCloud.open();
-  ({ pool, apiPool } = rig);
-});
-afterAll(() => rig.close());
-beforeEach(() => rig.fill());
+const rig = useAuditedCloud();
 
 describe("berth audit", () => {
   it("finds nothing in a healthy cloud with a build in progress", async () => {
-    const report = await rig.audit({ [hostName(0)]: [auditedGuest(1)], [hostName(1)]: [] });
+    const report = await rig().audit({ [hostName(0)]: [auditedGuest(1)], [hostName(1)]: [] });
     expect(report.violations).toEqual([]);
     const counts = { providers: 2, consumers: 2, servers: 2, requests: 2, hosts: 2, hostsAsked: 2 };
     expect(report.counts).toEqual({ ...counts, attachments: null });
@@ -29,7 +20,7 @@ describe("berth audit", () => {
   });
 
   it("names a host with two servers of an anti-affinity group, counting homes and moves but not soft groups", async () => {
-    const store = new PostgresCellStore(pool);
+    const store = new PostgresCellStore(rig().pool);
     const ofGroup = (number: number, policy: string) => ({
       group: { uuid: numbered(0xe, number), policy, maxServerPerHost: 0 },
     });
@@ -40,9 +31,9 @@ describe("berth audit", () => {
       build(5, 0, ofGroup(2, "soft-anti-affinity")),
       build(6, 0, ofGroup(2, "soft-anti-affinity")),
     ]);
-    const ofGroups = async () => (await rig.audit()).violations.filter(({ law }) => law === "groups");
+    const ofGroups = async () => (await rig().audit()).violations.filter(({ law }) => law === "groups");
     expect(await ofGroups()).toEqual([]);
-    await pool.query(
+    await rig().pool.query(
       `insert into migrations (uuid, server_uuid, kind, status, source_host, dest_host, dest_attempt_id, runs)
        values ($1, $2, 'live-migrate', 'running', $3, $4, '', true)`,
       [numbered(0xd, 1), serverId(3), hostName(0), hostName(1)],
@@ -54,7 +45,7 @@ describe("berth audit", () => {
         proof: `2 of at most 1: ${serverId(3)}, ${serverId(4)}`,
       },
     ]);
-    expect(auditText(await rig.audit())).toMatch(/server groups +1 violation$/m);
+    expect(auditText(await rig().audit())).toMatch(/server groups +1 violation$/m);
   });
 
   it.each([
@@ -104,32 +95,32 @@ describe("berth audit", () => {
       ["5: a server waits for a task that does not exist"],
     ],
   ])("sees that %s", async (_title, damage, expected) => {
-    await pool.query(damage);
-    expect(foundViolations(await rig.audit()).sort()).toEqual(expected);
+    await rig().pool.query(damage);
+    expect(foundViolations(await rig().audit()).sort()).toEqual(expected);
   });
 
   it("sees requests that no process works on", async () => {
-    await new PostgresApiStore(apiPool).accept([serverSpec(3)]);
+    await new PostgresApiStore(rig().apiPool).accept([serverSpec(3)]);
     const requests = `insert into requests (server_uuid, state, cell, spec, project_id, user_id, name, created_at)
       select '${numbered(0xe, 1)}', 'dispatched', 'c1', spec, project_id, user_id, name, created_at from requests limit 1`;
-    await apiPool.query(requests);
-    expect((await rig.audit()).violations.map(({ where }) => where).sort()).toEqual(
+    await rig().apiPool.query(requests);
+    expect((await rig().audit()).violations.map(({ where }) => where).sort()).toEqual(
       [serverId(3), numbered(0xe, 1)].map((uuid) => `server ${uuid}`).sort(),
     );
   });
 
   it("sees a server that is ACTIVE and that no agent runs, although its host was up all the time", async () => {
     const idle = { [hostName(0)]: [] };
-    expect(foundViolations(await rig.audit(idle))).toEqual(["5: a server is ACTIVE and runs nowhere"]);
-    await pool.query("update hosts set up = false");
-    expect(foundViolations(await rig.audit(idle))).toEqual([]);
-    await pool.query("update hosts set up = true");
-    await beginOperationOn(new PostgresCellStore(pool), { server: 1, kind: "hard-reboot" });
-    expect(foundViolations(await rig.audit(idle))).not.toContain("5: a server is ACTIVE and runs nowhere");
+    expect(foundViolations(await rig().audit(idle))).toEqual(["5: a server is ACTIVE and runs nowhere"]);
+    await rig().pool.query("update hosts set up = false");
+    expect(foundViolations(await rig().audit(idle))).toEqual([]);
+    await rig().pool.query("update hosts set up = true");
+    await beginOperationOn(new PostgresCellStore(rig().pool), { server: 1, kind: "hard-reboot" });
+    expect(foundViolations(await rig().audit(idle))).not.toContain("5: a server is ACTIVE and runs nowhere");
   });
 
   it("sees guests that run twice, on another host, or after their server's end", async () => {
-    const report = await rig.audit({
+    const report = await rig().audit({
       [hostName(0)]: [auditedGuest(1)],
       [hostName(1)]: [auditedGuest(1, 1), auditedGuest(7)],
     });
@@ -141,25 +132,25 @@ describe("berth audit", () => {
   });
 
   it("does not claim that law 4 holds when no host was asked", async () => {
-    const text = auditText(await rig.audit());
+    const text = auditText(await rig().audit());
     expect(text).toMatch(/law 4, one home +not checked: no host was asked/);
-    expect(auditText(await rig.audit({ [hostName(0)]: [auditedGuest(1)] }))).toMatch(/law 4, one home +holds/);
+    expect(auditText(await rig().audit({ [hostName(0)]: [auditedGuest(1)] }))).toMatch(/law 4, one home +holds/);
   });
 
   it("sees a cancelled request that is swept repeatedly and never ends", async () => {
-    const store = new PostgresApiStore(apiPool);
+    const store = new PostgresApiStore(rig().apiPool);
     await store.accept([serverSpec(3)]);
     await store.cancel(serverId(3), "req-a");
-    expect(foundViolations(await rig.audit())).toEqual([]);
-    await apiPool.query("update requests set cancelled_at = now() - interval '1 hour' where state = 'cancelled'");
-    expect(foundViolations(await rig.audit())).toEqual(["5: a request is touched again and again but does not end"]);
+    expect(foundViolations(await rig().audit())).toEqual([]);
+    await rig().apiPool.query("update requests set cancelled_at = now() - interval '1 hour' where state = 'cancelled'");
+    expect(foundViolations(await rig().audit())).toEqual(["5: a request is touched again and again but does not end"]);
   });
 
   it("continues without a cell that cannot be read, and is then not clean", async () => {
-    const url = new URL(rig.cell.url);
+    const url = new URL(rig().cell.url);
     url.pathname = "/no_such_database";
     const report = await auditTwice({
-      apiUrl: rig.api.url,
+      apiUrl: rig().api.url,
       cells: [{ name: "c1", databaseUrl: url.href }],
       ...{ pauseMs: 0, patienceMs: 0, conductorSettings: [] },
     });

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
@@ -20,8 +21,19 @@ import {
 import { freshDatabase, type TestDatabase } from "./databases.ts";
 import { emptyCellTables } from "./empty-cell.ts";
 
+/** Opens a cloud for the tests of a file, fills it again before each of them, and closes it after the last one. Returns the cloud of the present test. */
+export function useAuditedCloud(): () => AuditedTestCloud {
+  let cloud: AuditedTestCloud;
+  beforeAll(async () => {
+    cloud = await AuditedTestCloud.open();
+  });
+  afterAll(() => cloud.close());
+  beforeEach(() => cloud.fill());
+  return () => cloud;
+}
+
 /** Server 1 is ACTIVE on host 0, and server 2 is being built there, in cell c1. The databases of another cell are empty. */
-export class AuditedCloud {
+class AuditedTestCloud {
   readonly pool: Pool;
   readonly apiPool: Pool;
   readonly cell: TestDatabase;
@@ -34,9 +46,9 @@ export class AuditedCloud {
     this.apiPool = createPool({ url: api.url, applicationName: "audit test" });
   }
 
-  static async open(): Promise<AuditedCloud> {
+  static async open(): Promise<AuditedTestCloud> {
     const [cell, other, api] = await Promise.all([freshDatabase("cell"), freshDatabase("cell"), freshDatabase("api")]);
-    return new AuditedCloud(cell, other, api);
+    return new AuditedTestCloud(cell, other, api);
   }
 
   async close(): Promise<void> {
