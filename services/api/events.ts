@@ -2,15 +2,17 @@ import { Counter, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { RepeatedLogs } from "../../runtime/repeated-logs.ts";
 import { failureText } from "./failure-text.ts";
 
 const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const MALFORMED_LOG_MS = 30_000;
+const DASHBOARD_LOG_MS = 60_000;
 
 /** Events of the api that an operator may want to know. Each has a counter, and those that need attention also write a log line. */
 export class ApiEvents {
-  readonly #malformedQuietUntilMs = new Map<string, number>();
+  readonly #repeated = new RepeatedLogs(systemClock);
   readonly #logger: Logger;
   readonly #requestSeconds: QuickHistogram<"method" | "route" | "status">;
   readonly #accepted: Counter;
@@ -95,12 +97,14 @@ export class ApiEvents {
 
   /** Logged twice a minute for each cell at most, because a compromised cell could fill the log. */
   eventMalformed(cell: string): void {
-    const nowMs = systemClock.monotonic();
-    if (nowMs < (this.#malformedQuietUntilMs.get(cell) ?? 0)) return;
-    this.#malformedQuietUntilMs.set(cell, nowMs + MALFORMED_LOG_MS);
-    this.#logger.warn(
-      { cell },
-      "an event from a cell could not be read and was dropped; this is logged every half minute at most",
+    this.#repeated.log(
+      `malformed events of cell ${cell}`,
+      () =>
+        this.#logger.warn(
+          { cell },
+          "an event from a cell could not be read and was dropped; this is logged every half minute at most",
+        ),
+      MALFORMED_LOG_MS,
     );
   }
 
@@ -252,10 +256,16 @@ export class ApiEvents {
     );
   }
 
+  /** Logged once a minute at most, since each change of a server may fail. */
   dashboardFailed(cell: string, error: unknown): void {
-    this.#logger.error(
-      { cell, err: error },
-      "the dashboard could not take a change of a server, and may show it wrongly",
+    this.#repeated.log(
+      "dashboard",
+      () =>
+        this.#logger.error(
+          { cell, err: error },
+          "the dashboard could not take a change of a server, and may show it wrongly; this is logged once a minute at most",
+        ),
+      DASHBOARD_LOG_MS,
     );
   }
 

@@ -7,11 +7,10 @@ import type { Migration } from "../../core/tasks/migration.ts";
 import { BusError } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { RepeatedLogs } from "../../runtime/repeated-logs.ts";
 import { createConductorMetrics } from "./conductor-metrics.ts";
 import type { MessageMisfit } from "./message-clock.ts";
 
-/** A fault that hits many tasks at once is logged at most once in this time. Every occurrence is counted. */
-const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
 const GUESTS_MISSING =
   "servers should have a guest on this host, but the host does not have it: look for their disks there; if a disk is lost, rebuild the server, which makes an empty guest from the image, or delete it";
@@ -24,9 +23,9 @@ const UNREAD_LOG_MS = 60_000;
 /** Reports events that are useful for operators. Each method writes a log line, updates a metric, or does both. */
 export class ConductorEvents {
   readonly #logger: Logger;
-  readonly #clock: Clock;
   readonly #metrics: ReturnType<typeof createConductorMetrics>;
-  readonly #loggedAtMs = new Map<string, number>();
+  /** Faults that may hit many tasks at once. Each occurrence is counted all the same. */
+  readonly #repeated: RepeatedLogs;
 
   constructor(options: {
     readonly logger: Logger;
@@ -35,7 +34,7 @@ export class ConductorEvents {
     readonly taskCount: () => number;
   }) {
     this.#logger = options.logger;
-    this.#clock = options.clock;
+    this.#repeated = new RepeatedLogs(options.clock);
     this.#metrics = createConductorMetrics(options.registry, options.taskCount);
   }
 
@@ -51,7 +50,7 @@ export class ConductorEvents {
 
   agentRefused(agentId: string, reason: string): void {
     this.#metrics.agentsRefused.inc();
-    this.#nowAndThen(`refused ${agentId}`, () =>
+    this.#repeated.log(`refused ${agentId}`, () =>
       this.#logger.error({ agentId, reason }, "an agent was refused, for the given reason"),
     );
   }
@@ -66,7 +65,7 @@ export class ConductorEvents {
   /** An agent reported on a host that its connection does not carry, on another host's attempt, or more than can be settled at a time. */
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
-    this.#nowAndThen("report dropped", () =>
+    this.#repeated.log("report dropped", () =>
       this.#logger.warn(
         { agentId, host: host.slice(0, 200), what },
         "a report was dropped, because it is about a host or an attempt of another agent, is malformed, or is one of too many",
@@ -83,7 +82,7 @@ export class ConductorEvents {
   hostsHeldUp(hosts: readonly string[]): void {
     this.#metrics.heldUp.set(hosts.length);
     if (hosts.length === 0) return;
-    this.#nowAndThen(
+    this.#repeated.log(
       "held up",
       () =>
         this.#logger.error(
@@ -137,7 +136,7 @@ export class ConductorEvents {
   unknownGuestsWait(count: number, perMinute: number): void {
     this.#metrics.unknownWaiting.set(count);
     if (count === 0) return;
-    this.#nowAndThen(
+    this.#repeated.log(
       "unknown guests",
       () =>
         this.#logger.error(
@@ -162,11 +161,11 @@ export class ConductorEvents {
   guestsMissing(host: string, servers: readonly string[]): void {
     this.#metrics.missing.inc(servers.length);
     const named = { host, servers: servers.slice(0, MISSING_NAMED_MAX), count: servers.length };
-    this.#nowAndThen(`missing on ${host}`, () => this.#logger.error(named, GUESTS_MISSING), HELD_UP_LOG_MS);
+    this.#repeated.log(`missing on ${host}`, () => this.#logger.error(named, GUESTS_MISSING), HELD_UP_LOG_MS);
   }
 
   comparisonFailed(error: unknown): void {
-    this.#nowAndThen("compare", () =>
+    this.#repeated.log("compare", () =>
       this.#logger.warn(
         { err: error },
         "the guests of hosts could not be compared with the database; they are compared again soon",
@@ -206,7 +205,7 @@ export class ConductorEvents {
 
   taskReleased(taskId: string, serverUuid: string, host: string): void {
     this.#metrics.handedOver.inc();
-    this.#nowAndThen("hand-over", () =>
+    this.#repeated.log("hand-over", () =>
       this.#logger.warn(
         { task: taskId, server: serverUuid, host },
         "this conductor released a task, because its host is connected only to other conductors",
@@ -320,7 +319,7 @@ export class ConductorEvents {
 
   eventLost(reason: unknown): void {
     this.#metrics.eventsLost.inc();
-    this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event could not be sent to the API tier"));
+    this.#repeated.log("event", () => this.#logger.warn({ err: reason }, "an event could not be sent to the API tier"));
   }
 
   busFailed(error: unknown): void {
@@ -339,10 +338,10 @@ export class ConductorEvents {
     if (isMissing && forMs < STREAMS_AWAITED_MS) {
       const meaning =
         "the conductor waits for the streams of its cell, which an api or a scheduler creates; until then its sweeps find the tasks";
-      this.#nowAndThen("streams", () => this.#logger.info({ stream: error.about }, meaning), STREAMS_AWAITED_MS);
+      this.#repeated.log("streams", () => this.#logger.info({ stream: error.about }, meaning), STREAMS_AWAITED_MS);
       return;
     }
-    this.#nowAndThen(
+    this.#repeated.log(
       "messages",
       () => {
         if (!isMissing) return this.busFailed(error);
@@ -372,12 +371,12 @@ export class ConductorEvents {
 
   portsNotBound(server: string | null, host: string | null, reason: string): void {
     const meaning = "ports of servers at rest could not be bound to their hosts; the next comparison tries again";
-    this.#nowAndThen("ports", () => this.#logger.warn({ server, host, reason }, meaning));
+    this.#repeated.log("ports", () => this.#logger.warn({ server, host, reason }, meaning));
   }
 
   databaseFailed(what: string, error: unknown): void {
     this.#metrics.databaseFailures.inc({ what });
-    this.#nowAndThen(`database ${what}`, () =>
+    this.#repeated.log(`database ${what}`, () =>
       this.#logger.error({ err: error, what }, "the cell's database failed; the conductor tries again"),
     );
   }
@@ -388,12 +387,5 @@ export class ConductorEvents {
       { err: error, what, server: serverUuid },
       "the cell's database refuses a step of a build, so the server goes to ERROR",
     );
-  }
-
-  #nowAndThen(what: string, log: () => void, everyMs = REPEATED_LOG_MS): void {
-    const nowMs = this.#clock.monotonic();
-    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < everyMs) return;
-    this.#loggedAtMs.set(what, nowMs);
-    log();
   }
 }

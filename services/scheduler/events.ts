@@ -6,9 +6,7 @@ import type { SchedulerFigures } from "../../core/stores/scheduler-figures.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
-
-/** A fault that many requests meet at once is logged at most once in this time. Each occurrence is still counted. */
-const REPEATED_LOG_MS = 1_000;
+import { RepeatedLogs } from "../../runtime/repeated-logs.ts";
 
 /** Statistics of the host rankings that a scheduler keeps, one for each class of requests. */
 interface KeptRankings {
@@ -21,7 +19,8 @@ export class SchedulerEvents {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #metrics: ReturnType<typeof createMetrics>;
-  readonly #loggedAtMs = new Map<string, number>();
+  /** Faults that many requests may meet at once. Each occurrence is counted all the same. */
+  readonly #repeated: RepeatedLogs;
   readonly #done = { placed: 0, refused: 0, racesLost: 0, taken: 0, queuedMs: 0 };
 
   constructor(options: {
@@ -34,6 +33,7 @@ export class SchedulerEvents {
   }) {
     this.#logger = options.logger;
     this.#clock = options.clock;
+    this.#repeated = new RepeatedLogs(options.clock);
     this.#metrics = createMetrics(options.registry, options);
   }
 
@@ -116,14 +116,14 @@ export class SchedulerEvents {
 
   putOff(serverUuid: string, why: string): void {
     this.#metrics.placed.inc({ outcome: "later" });
-    this.#nowAndThen("later", () =>
+    this.#repeated.log("later", () =>
       this.#logger.warn({ server: serverUuid, why }, "a request cannot be placed yet and is tried again later"),
     );
   }
 
   placingFailed(serverUuid: string, error: unknown): void {
     this.#metrics.placed.inc({ outcome: "failed" });
-    this.#nowAndThen("failed", () =>
+    this.#repeated.log("failed", () =>
       this.#logger.error(
         { server: serverUuid, err: error },
         "placing a request failed with an unexpected error; it is tried again later",
@@ -169,7 +169,7 @@ export class SchedulerEvents {
 
   publishFailed(taskId: string, cell: string, error: unknown): void {
     this.#metrics.publishFailures.inc();
-    this.#nowAndThen(`publish ${cell}`, () =>
+    this.#repeated.log(`publish ${cell}`, () =>
       this.#logger.warn(
         { task: taskId, cell, err: error },
         "a task was not published; a sweep of the cell's conductors will find it",
@@ -205,7 +205,7 @@ export class SchedulerEvents {
   }
 
   sweepFailed(error: unknown): void {
-    this.#nowAndThen("sweep", () =>
+    this.#repeated.log("sweep", () =>
       this.#logger.error({ err: error }, "the sweep for forgotten requests failed; it is repeated soon"),
     );
   }
@@ -223,7 +223,7 @@ export class SchedulerEvents {
   }
 
   cellUnreachable(cell: string, error: unknown): void {
-    this.#nowAndThen(`cell ${cell}`, () =>
+    this.#repeated.log(`cell ${cell}`, () =>
       this.#logger.warn(
         { cell, err: error },
         "a cell cannot be reached; the scheduler places nothing there until it answers",
@@ -233,7 +233,7 @@ export class SchedulerEvents {
 
   /** The cell's database refused to write claims, and nothing was written. */
   writeRefused(cell: string, why: string): void {
-    this.#nowAndThen(`writes of cell ${cell}`, () =>
+    this.#repeated.log(`writes of cell ${cell}`, () =>
       this.#logger.error(
         { cell, why },
         "a cell's database refuses to write, for example because its disk is full; the scheduler places new servers in other cells until it writes again: free space for it",
@@ -259,19 +259,12 @@ export class SchedulerEvents {
   }
 
   refreshFailed(what: string, error: unknown): void {
-    this.#nowAndThen(`refresh ${what}`, () =>
+    this.#repeated.log(`refresh ${what}`, () =>
       this.#logger.warn(
         { what, err: error },
         `the scheduler could not read or store this data: ${what}. It tries again soon`,
       ),
     );
-  }
-
-  #nowAndThen(what: string, log: () => void): void {
-    const nowMs = this.#clock.monotonic();
-    if (nowMs - (this.#loggedAtMs.get(what) ?? Number.NEGATIVE_INFINITY) < REPEATED_LOG_MS) return;
-    this.#loggedAtMs.set(what, nowMs);
-    log();
   }
 }
 

@@ -18,8 +18,6 @@ const SURROUNDINGS_MS = 2_000;
 const NEWEST_REQUESTS = 100;
 /** Servers of one cell that one question reads. */
 const READ_AT_ONCE = 100;
-/** How often the log says that the picture cannot take changes of servers. */
-const REPEATED_LOG_MS = 60_000;
 
 export interface LiveModelDeps {
   readonly store: Pick<RequestsPort, "listRequests" | "requests">;
@@ -58,7 +56,6 @@ export class LiveModel {
   #schedulers: readonly LiveScheduler[] = [];
   readonly #rates = new SchedulerRates();
   #laws: LawsReading | null = null;
-  #failedToldMs = Number.NEGATIVE_INFINITY;
   #toldCells = "";
   #toldFigures = "";
   #timer: Timer | null;
@@ -115,11 +112,7 @@ export class LiveModel {
       serverRemoved: (uuid) => {
         if (!isLoading()) this.#book.serverRemoved(uuid, clock.now());
       },
-      failed: (error) => {
-        if (clock.monotonic() - this.#failedToldMs < REPEATED_LOG_MS) return;
-        this.#failedToldMs = clock.monotonic();
-        this.#deps.events.dashboardFailed(name, error);
-      },
+      failed: (error) => this.#deps.events.dashboardFailed(name, error),
     };
   }
 
