@@ -213,6 +213,19 @@ export const MUTATIONS: readonly Mutation[] = [
       }),
   },
   {
+    name: "taken-over-unnoticed",
+    about:
+      "a scheduler that takes a request over does not renew its assignment, so the other scheduler does not learn of it",
+    profile: "full-disks",
+    apiStore: (store) =>
+      overriding(store, {
+        assignCells: (assignments) =>
+          store.assignCells(
+            assignments.map((one) => (one.from === one.to ? { ...one, next: one.assignment ?? 0 } : one)),
+          ),
+      }),
+  },
+  {
     name: "cancelled-is-deleted",
     about: "a request counts as deleted as soon as it is cancelled, before its cell has done anything",
     apiStore: (store) =>

@@ -17,6 +17,7 @@ const FIRST_SEEDS: Readonly<Record<string, number>> = {
     "aborted-unheard": 22,
     "door-left-open": 62,
     "assigned-by-all": 5,
+    "taken-over-unnoticed": 248,
   },
   ...{ "silence-decides": 46, "unseen-is-fenced": 22, "hand-over-lies": 41, "file-not-kept": 10, "merged-unseen": 56 },
   ...{ "silent-source-is-left": 70, "switch-unbound": 8, "kept-guest-forgotten": 57, "attaching-forgotten": 671 },
