@@ -36,10 +36,11 @@ interface Round {
 }
 
 /**
- * Boots and deletes through HTTP like `berth replay`, with three cells and all services in one process. Each round has two
- * processes: one that starts cold, as a user's does, and one that has replayed the trace twice before it is measured, like a cloud that has run for a while. Prints also the
- * CPU of a boot and its delete, by thread and database, which depends less on other work of the machine than their number a second does. Uses the trace in BERTH_BENCH_TRACE, or an invented one. With `BERTH_BENCH_BASE`, the
- * `bin/berth` of another tree, the same is measured there, in turns with this tree.
+ * Boots and deletes through HTTP like `berth replay`, with three cells and all services in one process. Each round has two processes: one that
+ * starts cold, as a user's does, and one that has replayed the trace twice before it is measured, like a cloud that has run for a while. Also
+ * prints the CPU of a boot and its delete, by thread and database, which depends less on other work of the machine than their number a second
+ * does. Uses the trace in BERTH_BENCH_TRACE, or an invented one. With `BERTH_BENCH_BASE`, the `bin/berth` of another tree, the same is measured
+ * there, in turns with this tree.
  */
 export async function run(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "berth-bench-"));

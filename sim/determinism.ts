@@ -31,7 +31,7 @@ export function takeOverChance(
   class SimulatedDate extends RealDate {
     constructor(...args: [] | [number]) {
       if (args.length === 0) super(SimulatedDate.now());
-      // Whatever a date can be made of, such as a year and a month.
+      // There may be more arguments than the type says, such as a year and a month.
       else super(...args);
     }
     static override now(): number {

@@ -224,7 +224,7 @@ export class SimCloud {
     this.#world.onUnwanted(uuid, "stopped");
   }
 
-  /** The hosts of an agent lose one guest, the agent's journal, or their disk with the journal and all guests. With a journal the agent is away, for `awayMs`. */
+  /** The hosts of an agent lose one guest, its journal, or a disk with the journal and all guests. An agent that loses its journal is away for `awayMs`. */
   loseGuests(agent: string, what: HostLoss, { draw, awayMs }: { draw: number; awayMs: number }): void {
     if (what !== "loseGuest") this.supervisor.kill(agent, awayMs);
     for (const server of this.cells.flatMap((cell) => cell.harm(agent, (hosts) => hosts[what](draw)))) {

@@ -22,7 +22,7 @@ const QUIET_LOOK_MS = 20;
 /** How long a database that is restored is away. Calls that were on their way to it have ended by then. */
 const RESTORE_MS = 1_500;
 
-/** What the hosts of an agent lose. */
+/** Faults in which the hosts of an agent lose something, and the method of the hosts that does it. */
 const LOSSES = { "guest-lost": "loseGuest", "disk-lost": "loseDisk", "journal-lost": "loseJournal" } as const;
 
 /** The share of the messages that are harmed, by the fault and a random number. */
@@ -201,7 +201,6 @@ export class SimNemesis {
 
   /** The disk of a cell's database fills, until an operator frees space. */
   #fillDisk(cell: SimCell, durationMs: number, chance: number): void {
-    if (this.#stopped) return;
     cell.fillDisk(chance < 0.5 ? 1 : chance);
     this.#world.clock.setTimer(durationMs, () => cell.fillDisk(0));
   }

@@ -25,8 +25,8 @@ interface DispatchRow {
 }
 
 /**
- * Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip, and one more when a server may come back to a cell that
- * it has left. If the cell was left again in between, under an earlier assignment, the dispatch is repeated once.
+ * Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip, and one more when a request has been assigned before, so
+ * that it may come back to a cell that it has left. If the cell was left again in between, under an earlier assignment, the dispatch is repeated once.
  */
 export async function dispatchServers(
   pool: Pool,

@@ -19,7 +19,7 @@ import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
 import type { HostClass } from "./host-class.ts";
 import { RANGE_DRIFT_MAX } from "./weight-range.ts";
 
-/** By cell. With few hosts, random changes often outdate the weights of most of them. */
+/** The number of hosts in each cell. It is small, so that random changes often outdate the weights of most hosts. */
 const HOSTS = 8;
 const NO_FILTERS = new CellFilters([], null, []);
 
@@ -160,8 +160,8 @@ function bestOf({ rankings }: HostClass): string | undefined {
 }
 
 /**
- * By weigher that compares hosts: by what part of the range with which the hosts were weighed their true range differs from it. A host at one end of the true
- * range shows by its normalised weight where that end lies in the other one.
+ * For each weigher that compares hosts, returns how much the true range of their weights differs from the range with which they were weighed,
+ * as a share of the latter. The normalised weights of the hosts at the ends of the true range tell where those ends lie in the other one.
  */
 function movedRanges(hosts: HostClass, weighers: readonly WeighedBy[]): ReadonlyMap<WeighedBy, number> {
   const parts = hosts.rankings.flatMap((ranking) =>
