@@ -70,6 +70,17 @@ test.each<[string, Pick<AttributeQuery, "attribute" | "value" | "otherValues" | 
       }
 });
 
+test("a kept plan of a page of three names of keys reads the first entries of each list, and not a page of each", async () => {
+  const names = { attribute: "key", value: "key-0", otherValues: ["key-1", "key-2"] } as const;
+  const page = { ...names, projectId: null, oldestFirst: false, after: null, looksMax: SERVERS, limit: 100 };
+  for (let execution = 0; execution < EXECUTIONS; execution += 1)
+    expect((await store.serversByAttribute(page)).servers).toHaveLength(100);
+  const entries = await plans.rowsRead((plan) => plan["Index Name"] === "servers_key");
+  expect(entries).toBeGreaterThanOrEqual(100);
+  // Twice the servers of the page, and no page of each of the three lists.
+  expect(entries).toBeLessThanOrEqual(3 * Math.ceil(200 / 3));
+});
+
 test("a kept plan of a page of the servers of many hosts reads their places in the index, and only the servers of the page", async () => {
   const [value = "", ...otherValues] = Array.from({ length: HOSTS / 2 }, (_, at) => `host-${at * 2}`);
   for (const projectId of [null, "even"])

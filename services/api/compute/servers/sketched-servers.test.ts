@@ -229,6 +229,21 @@ test("a server that ceases to pass a filter, or is deleted, after it was sorted 
   expect(numbersOf((await changing("servers", gone).page(RARE)).servers)).toEqual([1, 3]);
 });
 
+test("the servers of a sorted page are read while its requests are read, and only once", async () => {
+  const cloud = new ListedCloud([made(1, task("b")), made(2, task("a"))]);
+  let isReading = false;
+  const asked: boolean[] = [];
+  cloud.before = (question) => {
+    if (question === "requests") {
+      isReading = true;
+      queueMicrotask(() => (isReading = false));
+    }
+    if (question === "servers") asked.push(isReading);
+  };
+  expect(numbersOf((await cloud.page(RARE)).servers)).toEqual([2, 1]);
+  expect(asked).toEqual([true]);
+});
+
 test("a server that comes into its cell, or fails, while its sketch is looked for is listed once", async () => {
   const waiting: Made = { request: { state: "accepted", cell: null }, isOpen: true, rows: {} };
   const failed: Made = { request: { state: "failed", fault: "No valid host." }, rows: {} };
