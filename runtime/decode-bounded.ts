@@ -3,7 +3,7 @@ import { BinaryReader } from "@bufbuild/protobuf/wire";
 /**
  * Decodes a message of a peer that may be broken or compromised. Throws when the bytes are no such message, and when they have more than
  * `numbersMax` tags and lengths, which generated code reads as numbers: an empty message takes two bytes on the wire and a hundred in memory,
- * so a bound of the bytes alone is none of the memory.
+ * so a bound of the bytes alone does not bound the memory.
  */
 export function decodeBounded<Message>(
   codec: { decode(reader: BinaryReader): Message },

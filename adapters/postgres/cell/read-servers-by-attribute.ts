@@ -20,7 +20,7 @@ import { type StoredServer, serversAt, storedServerOf } from "./read-servers.ts"
 /** Of each of several lists at least this many servers are looked at, and this many times its share of the servers of one list. */
 const LOOKS_OF_LIST_MIN = 8;
 const LOOKS_OF_LIST_SPARE = 8;
-/** The first entries of several lists are so many times as many as the servers that are wanted. */
+/** Of several lists, this many times as many first entries are read together as servers are wanted. */
 const HEADS_SPARE = 2;
 
 /**
@@ -186,10 +186,11 @@ function listsOf(query: AttributeQuery) {
         ) u left join lateral (select status = w.value and ${passes} as passes from servers where uuid = u.uuid offset 0) r on true`
       : entriesWhere(inListOfValue(attribute));
   const lists = [{ of, entries }, ...(orNone ? [{ of: "(select) one", entries: entriesWhere(WITHOUT_HOST) }] : [])];
-  const isOne = count === 1 || attribute === "host";
+  // The lists of hosts are merged in any case.
+  const isReadWhole = count === 1 || attribute === "host";
   const looks = Math.min(looksMax, share);
   const first = Math.min(looks, Math.ceil((limit * HEADS_SPARE) / count));
-  const heads = isOne
+  const heads = isReadWhole
     ? null
     : {
         heads: `$${values.push(first)}::int`,
