@@ -236,7 +236,7 @@ export class SchedulerEvents {
     this.#repeated.log(`writes of cell ${cell}`, () =>
       this.#logger.error(
         { cell, why },
-        "a cell's database refuses to write, for example because its disk is full; the scheduler places new servers in other cells until it writes again: free space for it",
+        "a cell's database refuses to write; the scheduler places new servers in other cells until it writes again. If its disk is full, free space there",
       ),
     );
   }
