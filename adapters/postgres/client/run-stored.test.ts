@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AssertionError } from "../../../core/assert.ts";
 import { StoreError } from "../../../core/stores/store-error.ts";
-import { runStored, storeErrorCodeOf } from "./run-stored.ts";
+import { refusedWrite, runStored, storeErrorCodeOf } from "./run-stored.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error("refused"), { code });
 
@@ -32,5 +32,12 @@ describe("an error of a store", () => {
   test("passes through unchanged when it is a programmer's error", async () => {
     const assertion = new AssertionError("never");
     await expect(runStored("cell_hop", () => Promise.reject(assertion))).rejects.toBe(assertion);
+  });
+
+  test("proves that nothing was written only if the disk was full, since other refusals pass within moments", () => {
+    const wrapped = new StoreError("unavailable", "dispatch", withCode("53100"));
+    expect([withCode("53100"), wrapped].map(refusedWrite)).toEqual(["refused", "refused"]);
+    const others = ["53200", "53300", "25006", "57P01", "ECONNREFUSED"].map(withCode);
+    expect([...others, "no error at all"].map(refusedWrite)).toEqual([null, null, null, null, null, null]);
   });
 });

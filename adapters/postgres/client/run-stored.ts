@@ -39,19 +39,17 @@ export function isUnavailable(error: unknown): boolean {
   return (error instanceof StoreError ? error.code : storeErrorCodeOf(error)) === "unavailable";
 }
 
-/** SQLSTATEs, or their classes, with which Postgres refuses a statement because it cannot store anything at present. */
-const CANNOT_WRITE = ["53", "25006"];
+const DISK_FULL = "53100";
 
 /**
- * Why the database refused to write, if it is certain that it wrote nothing: its disk is full, it has no memory or connection left, or it
- * is read-only. Null for every other error, also for one during the commit of a transaction. Takes a store's error or one of the driver's.
+ * Why the database refused to write, if its disk is full and it is certain that it wrote nothing. Null for every other error, also for one during the commit
+ * of a transaction: other refusals, such as that no connection is left or that a standby is being promoted, pass within moments, so that the call is worth repeating. Takes a store's
+ * error or one of the driver's.
  */
 export function refusedWrite(error: unknown): string | null {
   const cause = error instanceof StoreError ? error.cause : error;
   if (!(cause instanceof Error) || isOfCommit(cause)) return null;
-  const code = (cause as { readonly code?: unknown }).code;
-  if (typeof code !== "string" || code.length !== 5) return null;
-  return CANNOT_WRITE.some((refused) => code.startsWith(refused)) ? cause.message : null;
+  return (cause as { readonly code?: unknown }).code === DISK_FULL ? cause.message : null;
 }
 
 /** Runs a store's work. Throws a `StoreError` for any failure except assertions, which pass through. */

@@ -71,8 +71,7 @@ export type DispatchOutcome =
   /** Another client has written allocations under the server's UUID without a scheduler, so no host of this cell can take the server. */
   | { readonly kind: "consumer-taken"; readonly why: string }
   /**
-   * The database has refused the whole transaction because it cannot store anything now, for example on a full disk. It is certain that
-   * nothing was written. A database whose answer is lost, or that fails during the commit, rejects the call instead.
+   * The database has refused the whole transaction because its disk is full. It is certain that nothing was written. A database whose answer is lost, or that fails during the commit, rejects the call instead.
    */
   | { readonly kind: "write-refused"; readonly why: string };
 
